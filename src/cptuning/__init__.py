@@ -1,0 +1,27 @@
+"""Few-shot text classification without prompts, label words or a classification head."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cptuning.estimator import CPTuningClassifier
+    from cptuning.registry import list_methods, make_classifier
+    from cptuning.storage import load
+
+__version__ = version("cptuning")
+__all__ = ["CPTuningClassifier", "__version__", "list_methods", "load", "make_classifier"]
+
+# Looked up when first used: `import cptuning` costs nothing, and needs neither torch nor sklearn.
+_HOMES = {
+    "CPTuningClassifier": "cptuning.estimator",
+    "list_methods": "cptuning.registry",
+    "load": "cptuning.storage",
+    "make_classifier": "cptuning.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cptuning' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

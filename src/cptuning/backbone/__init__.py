@@ -1,0 +1,18 @@
+"""Any BERT-style masked language model behind one adapter."""
+
+from cptuning.backbone.adapter import PromptedEncoder, to_device
+from cptuning.backbone.encoder import TextEncoder, layout_for
+from cptuning.backbone.loading import Backbone, describe, load_backbone
+from cptuning.backbone.packing import pack, unpack
+
+__all__ = [
+    "Backbone",
+    "PromptedEncoder",
+    "TextEncoder",
+    "describe",
+    "layout_for",
+    "load_backbone",
+    "pack",
+    "to_device",
+    "unpack",
+]

@@ -1,0 +1,166 @@
+"""One adapter for every architecture: prompt vectors in, features at the wanted positions out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from cptuning.backbone.loading import Backbone
+from cptuning.errors import CPTuningError
+from cptuning.prompting import Batch
+
+Features = Literal["head", "hidden"]
+
+
+class PassThrough(nn.Module):
+    """Stands in the decoder's place, so that a model's ``logits`` are the decoder's input."""
+
+    # Several models touch their decoder's bias when they run or when it is exchanged.
+    bias = None
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Give back what came in."""
+        return features
+
+
+class PromptedEncoder(nn.Module):
+    """A backbone with trainable prompt vectors of its own.
+
+    An input id past the vocabulary's end is a prompt vector; the others are rows of the model's
+    embedding table. The vocabulary is never resized, so prompts cannot leak into the decoder
+    that shares its rows. ``features`` says what is taken at a position: the input of the
+    masked-LM decoder (``"head"``, what feeds the softmax) or the last hidden state. ``centre``,
+    zero at first, is taken off every feature vector.
+    """
+
+    centre: Tensor
+
+    def __init__(
+        self, backbone: Backbone, prompt_ids: np.ndarray[Any, Any], features: Features = "head"
+    ) -> None:
+        super().__init__()
+        self.model = backbone.model
+        self.features: Features = features if backbone.has_head else "hidden"
+        self.has_head = backbone.has_head
+        table = self.model.get_input_embeddings()
+        assert isinstance(table, nn.Embedding)
+        self.vocabulary = table.num_embeddings
+        rows = table.weight.detach()[torch.as_tensor(prompt_ids, device=table.weight.device)]
+        self.prompts = nn.Parameter(rows.clone())
+        self.register_buffer("centre", torch.zeros(self._width(), device=rows.device))
+        self.takes_types = getattr(self.model.config, "type_vocab_size", 0) > 1
+        if self.has_head:
+            _refuse_unreadable_heads(self.model)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        rows: Tensor,
+        columns: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """The features and the decoder's inputs at the positions (rows[i], columns[i])."""
+        inputs = {
+            "inputs_embeds": self.embed(input_ids),
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
+        }
+        if not self.takes_types:
+            del inputs["token_type_ids"]
+        if not self.has_head:
+            hidden = self.model(**inputs)[0][rows, columns]
+            return hidden - self.centre, hidden
+        with _wanted_only(self.model, rows, columns) as taken:
+            decoder_inputs = self.model(**inputs).logits
+        features = decoder_inputs if self.features == "head" else taken[0]
+        return features - self.centre, decoder_inputs
+
+    def _width(self) -> int:
+        """The length of a feature vector."""
+        if self.features == "hidden":
+            return int(self.model.config.hidden_size)
+        return int(self.model.get_output_embeddings().weight.shape[1])
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """Rows of the embedding table, and prompt vectors where an id is past its end."""
+        is_prompt = input_ids >= self.vocabulary
+        words = self.model.get_input_embeddings()(input_ids.masked_fill(is_prompt, 0))
+        if len(self.prompts) == 0:
+            return Tensor(words)
+        prompts = self.prompts[(input_ids - self.vocabulary).clamp_min(0)]
+        return torch.where(is_prompt.unsqueeze(-1), prompts.to(words.dtype), words)
+
+    def decode(self, decoder_inputs: Tensor) -> Tensor:
+        """Vocabulary logits of decoder inputs."""
+        logits: Tensor = self.model.get_output_embeddings()(decoder_inputs)
+        return logits
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """The features at [OMSK], not normalised."""
+        inputs = to_device(batch, self.prompts.device)
+        rows = torch.arange(len(batch), device=self.prompts.device)
+        columns = torch.as_tensor(batch.outputs).to(self.prompts.device, non_blocking=True)
+        features: Tensor = self(**inputs, rows=rows, columns=columns)[0]
+        return features
+
+
+def to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:
+    """The arrays of a batch as the model's arguments."""
+    return {
+        name: torch.as_tensor(getattr(batch, name)).to(device, non_blocking=True)
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    }
+
+
+@contextmanager
+def _wanted_only(model: PreTrainedModel, rows: Tensor, columns: Tensor) -> Iterator[list[Tensor]]:
+    """Inside, the head runs on the wanted positions alone and stops short of the decoder.
+
+    Yields a list that will hold the last hidden states at those positions.
+    """
+    taken: list[Tensor] = []
+
+    def take(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+        output.last_hidden_state = output.last_hidden_state[rows, columns]
+        taken.append(output.last_hidden_state)
+        return output
+
+    decoder = model.get_output_embeddings()
+    hook = model.base_model.register_forward_hook(take)
+    model.set_output_embeddings(PassThrough())
+    try:
+        yield taken
+    finally:
+        model.set_output_embeddings(decoder)
+        hook.remove()
+
+
+def _refuse_unreadable_heads(model: PreTrainedModel) -> None:
+    """Some heads read the decoder's weights themselves (MobileBERT): nothing can stand in for it."""
+    table = model.get_input_embeddings()
+    zero = torch.zeros(1, 1, dtype=torch.long, device=table.weight.device)
+    with torch.no_grad(), _quiet(model):
+        try:
+            with _wanted_only(model, zero[0], zero[0]):
+                model(inputs_embeds=table(zero), attention_mask=zero + 1)
+        except (AttributeError, TypeError, RuntimeError, IndexError) as error:
+            raise CPTuningError(
+                f"The head of {type(model).__name__} can't be taken apart from its decoder: "
+                "use another backbone, such as a BERT, RoBERTa, ALBERT or DeBERTa model."
+            ) from error
+
+
+@contextmanager
+def _quiet(model: nn.Module) -> Iterator[None]:
+    """Dropout off for a moment, so that looking at the model draws no random numbers."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)

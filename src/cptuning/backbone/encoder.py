@@ -1,0 +1,74 @@
+"""Texts to unit vectors with torch: the layout, the model, batches by token budget."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from cptuning.backbone.adapter import PromptedEncoder
+from cptuning.backbone.loading import Backbone
+from cptuning.data import Examples
+from cptuning.prompting import Encoding, Layout, Template, collate, token_budget_batches
+
+# A batch of so many tokens, padding included: large enough to fill two cores or a small GPU.
+TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
+
+
+@dataclass
+class TextEncoder:
+    """The trained half of a classifier: an example goes in, its [OMSK] embedding comes out."""
+
+    layout: Layout
+    module: PromptedEncoder
+    backbone: Backbone
+
+    def embed(self, examples: Examples) -> NDArray[np.float32]:
+        """L2-normalised [OMSK] embeddings, one row an example, in their order."""
+        return self.embed_encodings(self.layout.encode(examples))
+
+    def embed_encodings(self, encodings: Sequence[Encoding]) -> NDArray[np.float32]:
+        """The same for examples that are laid out already."""
+        features = self._features(encodings)
+        embeddings: NDArray[np.float32] = normalize(features, dim=-1).cpu().numpy()
+        return embeddings
+
+    def centre_on(self, encodings: Sequence[Encoding]) -> None:
+        """Let the mean feature vector of some examples be the origin.
+
+        The vectors of a language model share a large common part. With it every similarity is
+        near one, far from the margins that the loss asks for.
+        """
+        self.module.centre.zero_()
+        self.module.centre.copy_(self._features(encodings).mean(dim=0))
+
+    def _features(self, encodings: Sequence[Encoding]) -> Tensor:
+        """The features at [OMSK], one row an example, in their order."""
+        device = self.module.prompts.device
+        budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
+        was_training = self.module.training
+        self.module.eval()
+        batches = token_budget_batches([len(encoding) for encoding in encodings], budget)
+        with torch.no_grad():
+            pieces = [
+                self.module.outputs(collate([encodings[i] for i in rows], self.layout.special.pad))
+                for rows in batches
+            ]
+        self.module.train(was_training)
+        gathered = torch.cat(pieces).float()
+        order = torch.as_tensor(np.concatenate(batches)).to(device)
+        return torch.empty_like(gathered).index_copy_(0, order, gathered)
+
+
+def layout_for(backbone: Backbone, template: Template, max_length: int) -> Layout:
+    """The layout of a backbone's tokenizer; no longer than the model can read."""
+    return Layout(
+        backbone.fast_tokenizer,
+        backbone.special,
+        template,
+        vocabulary=backbone.model.get_input_embeddings().num_embeddings,
+        max_length=min(max_length, backbone.max_length),
+    )

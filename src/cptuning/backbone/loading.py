@@ -1,0 +1,174 @@
+"""Any BERT-style masked language model, from the package, a folder or the hub."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from cptuning.backbone.packing import unpack
+from cptuning.errors import CPTuningError
+from cptuning.prompting import SpecialTokens
+
+EMBEDDED = Path(__file__).parent / "embedded"
+_PACKED_WEIGHTS = "model.packed.safetensors"
+
+_log = logging.getLogger("cptuning")
+
+
+@dataclass
+class Backbone:
+    """A pre-trained model and its tokenizer."""
+
+    name: str
+    model: PreTrainedModel
+    """A masked LM with its head; the bare encoder where there is no head."""
+    tokenizer: PreTrainedTokenizerBase
+    has_head: bool
+
+    @property
+    def fast_tokenizer(self) -> Tokenizer:
+        """The tokenizer as the ``tokenizers`` library knows it."""
+        tokenizer: Tokenizer = self.tokenizer.backend_tokenizer
+        return tokenizer
+
+    @property
+    def special(self) -> SpecialTokens:
+        """The tokenizer's special tokens."""
+        return SpecialTokens.of(
+            self.fast_tokenizer, self.tokenizer.mask_token_id, self.tokenizer.pad_token_id
+        )
+
+    @property
+    def max_length(self) -> int:
+        """The most tokens the model can read at once."""
+        config = self.model.config
+        positions = getattr(config, "max_position_embeddings", None) or 1 << 30
+        # RoBERTa counts its positions from padding_idx + 1: the first rows are never used.
+        for module in self.model.modules():
+            position_table = getattr(module, "position_embeddings", None)
+            if isinstance(position_table, torch.nn.Embedding):
+                positions = position_table.num_embeddings
+                if position_table.padding_idx is not None:
+                    positions -= position_table.padding_idx + 1
+                break
+        return min(int(self.tokenizer.model_max_length), int(positions))
+
+
+def load_backbone(name: str | Path = "embedded") -> Backbone:
+    """The model that a name stands for: ``"embedded"``, a folder, or an id on the hub.
+
+    Weights are read from safetensors only and no code from outside is run. They come as float32
+    whatever the file holds: half precision on a CPU is slow, and overflows.
+
+    >>> backbone = load_backbone("embedded")
+    >>> backbone.has_head, backbone.tokenizer.mask_token
+    (True, '[MASK]')
+    """
+    if name == "embedded":
+        return _load_embedded()
+    folder = Path(name)
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise CPTuningError(
+            f"The folder {folder} holds no model (it has no config.json): "
+            "name a folder written by save_pretrained."
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model, has_head = _load_masked_lm(name)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise CPTuningError(_why_not(str(name), error)) from error
+    return _checked(Backbone(str(name), model, tokenizer, has_head))
+
+
+def _load_embedded() -> Backbone:
+    config = AutoConfig.from_pretrained(EMBEDDED)
+    with torch.device("meta"):  # no time spent on random weights that are replaced at once
+        model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
+    weights = unpack(load_file(EMBEDDED / _PACKED_WEIGHTS))
+    model.to_empty(device="cpu")
+    missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
+    model.tie_weights()
+    tied = set(model.all_tied_weights_keys)
+    if unexpected or set(missing) - tied:
+        raise CPTuningError("The embedded weights are damaged: install the package again.")
+    _restore_buffers(model)
+    return _checked(
+        Backbone("embedded", model, AutoTokenizer.from_pretrained(EMBEDDED), has_head=True)
+    )
+
+
+def _restore_buffers(model: PreTrainedModel) -> None:
+    """Fill the buffers that a model computes instead of storing: position numbers, token types."""
+    for name, buffer in model.named_buffers():
+        if name.endswith("position_ids"):
+            buffer.copy_(torch.arange(buffer.shape[-1]).expand_as(buffer))
+        elif name.endswith("token_type_ids"):
+            buffer.zero_()
+        else:
+            raise CPTuningError(f"The embedded model has an unknown buffer {name}.")
+
+
+def _load_masked_lm(name: str | Path) -> tuple[PreTrainedModel, bool]:
+    """The masked LM; without its head, and saying so, where the file holds no head."""
+    model, info = AutoModelForMaskedLM.from_pretrained(
+        name, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+    )
+    inside = model.base_model_prefix + "."
+    missing = {str(key) for key in info["missing_keys"]}
+    if any(key.startswith(inside) and "pooler" not in key for key in missing):
+        raise CPTuningError(f"The model {name} lacks weights of its encoder: it is damaged.")
+    if missing - set(model.all_tied_weights_keys):
+        _log.warning(
+            "%s has no masked-LM head: its last hidden state is used, without the masked-LM loss.",
+            name,
+        )
+        return model.base_model, False
+    return model, True
+
+
+def _checked(backbone: Backbone) -> Backbone:
+    if not getattr(backbone.tokenizer, "is_fast", False):
+        raise CPTuningError(
+            f"The tokenizer of {backbone.name} is not a fast one: convert it to a tokenizer.json."
+        )
+    if backbone.tokenizer.mask_token_id is None or backbone.tokenizer.pad_token_id is None:
+        raise CPTuningError(
+            f"The tokenizer of {backbone.name} has no mask or padding token: "
+            "CP-Tuning needs a BERT-style masked language model."
+        )
+    backbone.model.eval()
+    return backbone
+
+
+def _why_not(name: str, error: Exception) -> str:
+    if Path(name).is_dir():
+        return f"The folder {name} could not be loaded as a masked language model: {error}"
+    return (
+        f"The backbone {name!r} is neither a folder here nor could it be fetched from the hub: "
+        "check its name and the network, download it once and give its folder, "
+        "or use backbone='embedded', which needs no network."
+    )
+
+
+def describe(backbone: Backbone) -> dict[str, Any]:
+    """What a model card says of the backbone.
+
+    >>> describe(load_backbone("embedded"))["parameters"] > 1_000_000
+    True
+    """
+    return {
+        "name": backbone.name,
+        "architecture": type(backbone.model).__name__,
+        "parameters": sum(p.numel() for p in backbone.model.parameters()),
+    }

@@ -1,0 +1,41 @@
+"""What comes in: examples, labels, splits, batches, files and the paper's data sets."""
+
+from cptuning.data.batches import balanced_batch, uniform_batch
+from cptuning.data.examples import Examples, as_examples
+from cptuning.data.files import Table, iter_tables, read_table
+from cptuning.data.labels import LabelSpace, as_labels
+from cptuning.data.named import (
+    MORE_DATASETS,
+    PAIR_DATASETS,
+    PAPER_DATASETS,
+    SEEDS,
+    NamedSplit,
+    full_train,
+    load_dataset_split,
+)
+from cptuning.data.splits import k_shot_split, stratified_folds, unbalanced_split
+from cptuning.data.writing import RowWriter, open_writer
+
+__all__ = [
+    "MORE_DATASETS",
+    "PAIR_DATASETS",
+    "PAPER_DATASETS",
+    "SEEDS",
+    "Examples",
+    "LabelSpace",
+    "NamedSplit",
+    "RowWriter",
+    "Table",
+    "as_examples",
+    "as_labels",
+    "balanced_batch",
+    "full_train",
+    "iter_tables",
+    "k_shot_split",
+    "load_dataset_split",
+    "open_writer",
+    "read_table",
+    "stratified_folds",
+    "unbalanced_split",
+    "uniform_batch",
+]

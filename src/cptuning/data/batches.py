@@ -1,0 +1,141 @@
+"""Which rows make up a training step: a pure function of the seed and the step.
+
+A run that is resumed at step 500 so draws what an unbroken run would have drawn.
+"""
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from cptuning.data.labels import IntArray
+from cptuning.errors import CPTuningError
+
+
+def uniform_batch(n: int, size: int, seed: int, step: int) -> IntArray:
+    """``size`` of ``n`` row indices, all different; every row has its turn in every epoch.
+
+    An epoch is a new order of all rows. Where the size does not divide ``n``, the last rows of an
+    epoch share a batch with the first of the next. ``size`` is capped at ``n``.
+
+    >>> epoch = [uniform_batch(6, 2, seed=0, step=step) for step in range(3)]
+    >>> sorted(np.concatenate(epoch).tolist())
+    [0, 1, 2, 3, 4, 5]
+    """
+    _check(n, size)
+    return _walk(n, min(size, n), (seed,), step)
+
+
+def balanced_batch(labels: Any, size: int, seed: int, step: int) -> IntArray:
+    """``size`` row indices, all different, with the classes as equal in number as can be.
+
+    A class that takes part has two rows in the batch if it has two at all, so that each has a
+    positive; the exception is an odd size when every class has just two rows. With more classes
+    than ``size // 2`` they take turns. ``size`` is capped at the number of rows.
+
+    >>> labels = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
+    >>> sorted(labels[balanced_batch(labels, 4, seed=0, step=0)].tolist())
+    [0, 0, 1, 1]
+    """
+    _, codes = np.unique(np.asarray(labels), return_inverse=True)
+    _check(len(codes), size)
+    size = min(size, len(codes))
+    if size == 1:  # Nothing to balance.
+        return uniform_batch(len(codes), 1, seed, step)
+
+    class_rows = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+    rng = np.random.default_rng((seed, _SHUFFLE, step))
+    n_classes = min(len(class_rows), size // 2)
+    on_turn = _walk(len(class_rows), n_classes, (seed, _CLASSES), step)
+    others = rng.permutation(np.setdiff1d(np.arange(len(class_rows)), on_turn))
+    order = np.concatenate([on_turn, others])
+
+    counts = _class_counts([len(class_rows[code]) for code in order], n_classes, size)
+    batch = [
+        class_rows[code][_walk(len(class_rows[code]), count, (seed, _ROWS, int(code)), step)]
+        for code, count in zip(order, counts, strict=True)
+        if count
+    ]
+    # Mixed, so that a batch cut into slices does not give slices of one class.
+    return rng.permutation(np.concatenate(batch))
+
+
+# Streams of random numbers that must not be the same for the same seed.
+_CLASSES, _ROWS, _SHUFFLE = 1, 2, 3
+
+
+def _check(n: int, size: int) -> None:
+    if n < 1:
+        raise CPTuningError("There are no rows to draw a batch from.")
+    if size < 1:
+        raise CPTuningError(f"A batch cannot hold {size} rows: ask for at least one.")
+
+
+def _walk(n: int, size: int, key: tuple[int, ...], step: int) -> IntArray:
+    """Batch number ``step`` of an endless walk through permutations of ``n`` (size ≤ n)."""
+    epoch, start = divmod(step * size, n)
+    batch = _epoch(n, size, key, epoch)[start : start + size]
+    if len(batch) < size:
+        batch = np.concatenate([batch, _epoch(n, size, key, epoch + 1)[: size - len(batch)]])
+    return batch
+
+
+def _epoch(n: int, size: int, key: tuple[int, ...], epoch: int) -> IntArray:
+    """The order of this epoch: a permutation whose head avoids the rows it shares a batch with."""
+    # The last epoch that began together with a batch owes nothing to the one before it.
+    begin = epoch - epoch % (size // gcd(n, size))
+    if n >= 2 * size:  # Then changing an epoch's head leaves its tail alone.
+        begin = max(begin, epoch - 1)
+    order = _permutation(n, key, begin)
+    for current in range(begin + 1, epoch + 1):
+        n_tail = current * n % size
+        tail = order[n - n_tail :]
+        order = _permutation(n, key, current)
+        head = order[~np.isin(order, tail)][: size - n_tail]
+        order = np.concatenate([head, order[~np.isin(order, head)]])
+    return order
+
+
+def _permutation(n: int, key: tuple[int, ...], epoch: int) -> IntArray:
+    return np.random.default_rng((*key, epoch)).permutation(n)
+
+
+def _class_counts(available: list[int], n_classes: int, size: int) -> list[int]:
+    """How many rows each class gives, when the first ``n_classes`` of them are on turn.
+
+    >>> _class_counts([9, 1, 9], n_classes=3, size=8)
+    [4, 1, 3]
+    """
+    counts = [0] * len(available)
+    room = size
+    # Two of each, or the only one. Classes not on turn help out where rows are too few.
+    within_reach = 0
+    for turn, rows in enumerate(available):
+        if turn >= n_classes and within_reach >= size:
+            break
+        if min(rows, 2) <= room:
+            counts[turn] = min(rows, 2)
+            room -= counts[turn]
+            within_reach += rows
+    # The rest of the room, always to the class that has least and can give more.
+    while room:
+        able = [turn for turn, rows in enumerate(available) if 0 < counts[turn] < rows]
+        if not able:
+            break
+        counts[min(able, key=counts.__getitem__)] += 1
+        room -= 1
+    if room:
+        _fill_last_place(counts, available)
+    return counts
+
+
+def _fill_last_place(counts: list[int], available: list[int]) -> None:
+    """All classes present have run out with one place left: let a bigger class replace one."""
+    present = [turn for turn, count in enumerate(counts) if count]
+    absent = [turn for turn, count in enumerate(counts) if not count]
+    leaves = min(present, key=counts.__getitem__)
+    enters = max(absent, key=available.__getitem__)
+    if available[enters] > counts[leaves]:
+        counts[enters], counts[leaves] = counts[leaves] + 1, 0
+    else:
+        counts[enters] = 1

@@ -1,0 +1,93 @@
+"""What is wrong with one value, in words: the checks that lists, tables and files share."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def is_missing(value: object) -> bool:
+    """Whether this stands for "no value": ``None``, NaN, or pandas' ``NA`` and ``NaT``.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing("")
+    (True, True, False)
+    """
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    # Known by name, so that pandas need not be imported.
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def plain(value: Any) -> Any:
+    """The Python value inside a numpy scalar; anything else as it is.
+
+    >>> plain(np.int64(3)), plain(np.str_("a")), plain("b")
+    (3, 'a', 'b')
+    """
+    # A date in nanoseconds would become a bare integer.
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
+        return value.item()
+    return value
+
+
+def text_problem(value: object) -> str | None:
+    """Why this cannot be a text, as the end of a sentence; ``None`` if it can.
+
+    >>> text_problem("fine"), text_problem("")
+    (None, None)
+    >>> text_problem(3.5)
+    'is a number (float), not a text'
+    """
+    if isinstance(value, str):
+        return "holds half of a surrogate pair, not a valid character" if _broken(value) else None
+    if is_missing(value):
+        return "is missing (None or NaN)"
+    if isinstance(value, bytes | bytearray):
+        return "is bytes, not a text: decode it first"
+    if isinstance(value, int | float | complex | np.number | np.bool_):
+        return f"is a number ({type(value).__name__}), not a text"
+    return f"is of type {type(value).__name__}, not a text"
+
+
+def label_problem(value: object) -> str | None:
+    """Why this cannot be a label, as the end of a sentence; ``None`` if it can.
+
+    >>> label_problem("spam"), label_problem(("a", 1))
+    (None, None)
+    >>> label_problem(["spam"])
+    'is of type list, which is not hashable: use a text or a number'
+    """
+    if is_missing(value):
+        return "is missing (None or NaN)"
+    try:
+        hash(value)
+    except TypeError:
+        kind = type(value).__name__
+        return f"is of type {kind}, which is not hashable: use a text or a number"
+    return None
+
+
+def shortlist(values: Any, limit: int = 12) -> str:
+    """The values for an error message, cut where there are too many to read.
+
+    >>> shortlist(["a", "b", "c"], limit=2)
+    "'a', 'b' and 1 more"
+    """
+    values = list(values)
+    shown = ", ".join(_short(repr(value)) for value in values[:limit])
+    return f"{shown} and {len(values) - limit} more" if len(values) > limit else shown
+
+
+def _short(word: str, limit: int = 60) -> str:
+    return word if len(word) <= limit else word[:limit] + "…"
+
+
+def _broken(text: str) -> bool:
+    """Whether it cannot be encoded, and so not be tokenised or written to a file."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

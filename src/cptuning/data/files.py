@@ -1,0 +1,190 @@
+"""Examples and labels from table files, whole or chunk by chunk."""
+
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cptuning.data.cells import is_missing, shortlist, text_problem
+from cptuning.data.examples import Examples, text_columns
+from cptuning.data.formats import file_name, table_format
+from cptuning.data.parsing import records
+from cptuning.errors import CPTuningError
+
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a file with all their columns, and the examples and labels read from them.
+
+    ``labels`` is None unless every row has one; ``where`` says for each row where it stands.
+
+    >>> row = {"id": 7, "text": "hello", "label": "greeting"}
+    >>> Table([row], Examples(("hello",)), ["greeting"], ["train.jsonl, line 1"]).where
+    ['train.jsonl, line 1']
+    """
+
+    rows: list[dict[str, Any]]
+    examples: Examples
+    labels: list[Label] | None
+    where: list[str]
+
+
+def read_table(
+    path: str | Path,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    need_label: bool = False,
+    format: str | None = None,
+) -> Table:
+    r"""The whole table in a CSV, TSV, JSONL (these also gzipped), Parquet or XLSX file.
+
+    The columns are ``text``, or ``text_a`` and ``text_b``, and ``label``, unless named. ``"-"``
+    is standard input. Labels from CSV, TSV and XLSX lose the blanks around them; those of JSONL
+    and Parquet keep their type. An empty spreadsheet cell is an empty text, a number in it a text.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "train.tsv")
+    ...     _ = path.write_text("id\tbody\tlabel\n7\thello\tgreeting\n")
+    ...     table = read_table(path, text="body")
+    >>> list(table.examples), table.labels, table.rows[0]["id"]
+    (['hello'], ['greeting'], '7')
+    """
+    [table] = iter_tables(
+        path,
+        chunk=sys.maxsize,
+        text=text,
+        text_b=text_b,
+        label=label,
+        need_label=need_label,
+        format=format,
+    )
+    return table
+
+
+def iter_tables(
+    path: str | Path,
+    *,
+    chunk: int = 1024,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    need_label: bool = False,
+    format: str | None = None,
+) -> Iterator[Table]:
+    r"""The same table in pieces of ``chunk`` rows, without holding the file in memory.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "new.csv")
+    ...     _ = path.write_text("text\none\ntwo\nthree\n")
+    ...     [list(table.examples) for table in iter_tables(path, chunk=2)]
+    [['one', 'two'], ['three']]
+    """
+    kind = table_format(path, format)
+    wanted = _Wanted(text, text_b, label, need_label)
+    source = records(path, format)
+    columns: _Columns | None = None
+    while batch := list(islice(source, chunk)):
+        for where, row in batch:
+            # Only lines of JSON can differ in their columns from one to the next.
+            if columns is None or kind == "jsonl":
+                place = where if kind == "jsonl" else file_name(path)
+                found = wanted.columns(row.keys(), place)
+                if columns and found.texts != columns.texts:
+                    raise CPTuningError(
+                        f"{where} has {' and '.join(found.texts)}, the rows before it "
+                        f"{' and '.join(columns.texts)}: give all texts or all pairs of texts."
+                    )
+                columns = found
+        assert columns is not None
+        yield _table(batch, columns, kind, need_label)
+    if columns is None:
+        raise CPTuningError(f"{file_name(path)} has a header but no rows: add examples below it.")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    texts: list[str]
+    label: str
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    text: str | None
+    text_b: str | None
+    label: str | None
+    need_label: bool
+
+    def columns(self, there: Collection[str], place: str) -> _Columns:
+        """The columns to read, all of which are there (but for a label that nobody needs)."""
+        texts = [self.text] if self.text is not None else _default_texts(there, place)
+        if self.text_b is not None:
+            texts = [texts[0], self.text_b]
+        label = self.label or "label"
+        needed = list(zip(texts, ("--text", "--text-b"), strict=False))
+        if self.label is not None or self.need_label:
+            needed.append((label, "--label"))
+        for column, option in needed:
+            if column not in there:
+                raise CPTuningError(
+                    f"{place} has no column {column!r} (its columns are {shortlist(there)}): "
+                    f"name the right one with {option}."
+                )
+        return _Columns(texts, label)
+
+
+def _default_texts(there: Collection[str], place: str) -> list[str]:
+    try:
+        return text_columns(there) or ["text"]
+    except CPTuningError as error:
+        raise CPTuningError(f"{place}: {error}") from error
+
+
+def _table(
+    batch: list[tuple[str, dict[str, Any]]], columns: _Columns, kind: str, need_label: bool
+) -> Table:
+    texts = [
+        tuple(_text(row[column], column, kind, where) for where, row in batch)
+        for column in columns.texts
+    ]
+    read = [_label(row.get(columns.label), kind, where, need_label) for where, row in batch]
+    labels = [label for label in read if label is not None]
+    return Table(
+        rows=[row for _, row in batch],
+        examples=Examples(*texts),
+        labels=labels if len(labels) == len(batch) else None,
+        where=[where for where, _ in batch],
+    )
+
+
+def _text(value: Any, column: str, kind: str, where: str) -> str:
+    if kind == "xlsx" and (value is None or isinstance(value, int | float)):
+        # The spreadsheet, not the writer, made an empty text nothing and a digit a number.
+        value = "" if value is None else str(value)
+    problem = text_problem(value)
+    if problem:
+        raise CPTuningError(f"{where}: the text in column {column!r} {problem}.")
+    return str(value)
+
+
+def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
+    """The label; where none is needed, None in place of one that is empty or of no use."""
+    if isinstance(value, str) and kind in ("csv", "tsv", "xlsx"):
+        value = value.strip()
+    is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
+    if isinstance(value, Label) and not is_empty:
+        return value
+    if not need_label:
+        return None
+    if is_empty:
+        raise CPTuningError(f"{where} has no label: give it one or remove the row.")
+    raise CPTuningError(
+        f"{where}: the label is of type {type(value).__name__}, use a text or a number."
+    )

@@ -1,0 +1,223 @@
+"""Raw rows from files of each format, with the place of each for error messages."""
+
+import codecs
+import csv
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from io import StringIO
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from cptuning.data.cells import shortlist
+from cptuning.data.formats import (
+    STANDARD_STREAM,
+    file_name,
+    files_package,
+    is_gzip,
+    table_format,
+)
+from cptuning.errors import CPTuningError
+
+# A row and where it stands: ("train.csv, line 7", {"text": …}).
+Record = tuple[str, dict[str, Any]]
+
+# As long as a C long allows on every platform: the csv module stops at 128 kB otherwise.
+LONGEST_FIELD = 2**31 - 1
+
+
+def records(path: str | Path, format: str | None = None) -> Iterator[Record]:
+    r"""The rows of a table file one by one, as they are, with their places.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "train.csv")
+    ...     _ = path.write_text("text,label\nhello,greeting\n")
+    ...     [(where, row)] = records(path)
+    >>> where.endswith("train.csv, line 2"), row
+    (True, {'text': 'hello', 'label': 'greeting'})
+    """
+    kind = table_format(path, format)
+    if str(path) != STANDARD_STREAM:
+        _check_file(Path(path))
+    if kind == "parquet":
+        yield from _parquet(path)
+    elif kind == "xlsx":
+        yield from _xlsx(path)
+    else:
+        name = file_name(path)
+        with _reading(name, "gzip"), _opened(path) as stream:
+            lines = _decoded(stream, name)
+            if kind == "jsonl":
+                yield from _jsonl(lines, name)
+            else:
+                yield from _csv(lines, name, "," if kind == "csv" else "\t")
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise CPTuningError(f"{path} does not exist: check the name and the folder.")
+    if path.is_file() and path.stat().st_size == 0:
+        raise CPTuningError(f"{path} is empty: it needs a header and rows.")
+
+
+def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
+    if str(path) == STANDARD_STREAM:
+        return nullcontext(sys.stdin.buffer)
+    if is_gzip(path):
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    return Path(path).open("rb")
+
+
+@contextmanager
+def _reading(name: str, kind: str) -> Iterator[None]:
+    """One clear sentence for what goes wrong on the disk or inside a compressed file."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise CPTuningError(f"{name} is not a whole {kind} file ({error}).") from error
+    except OSError as error:
+        raise CPTuningError(f"{name} cannot be read: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _foreign(path: str | Path, kind: str) -> Iterator[None]:
+    """The same for files that a library takes apart: it may raise anything at all."""
+    try:
+        yield
+    except CPTuningError:
+        raise
+    except Exception as error:
+        first_line = str(error).partition("\n")[0] or type(error).__name__
+        raise CPTuningError(f"{path} is not a whole {kind} file ({first_line}).") from error
+
+
+def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """The lines as text; decoded one by one, so that the bad one can be named."""
+    for number, line in enumerate(stream, start=1):
+        where = f"{name}, line {number}"
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CPTuningError(f"{where} is not UTF-8 text: save it as UTF-8.") from error
+        if "\0" in text:
+            raise CPTuningError(f"{where} holds a NUL byte, so it is no text: save it as UTF-8.")
+        yield text
+
+
+def _csv(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Record]:
+    csv.field_size_limit(LONGEST_FIELD)
+    # Lines may also end with a bare carriage return, as old spreadsheets write them.
+    physical_lines = chain.from_iterable(StringIO(line, newline="") for line in lines)
+    reader = csv.reader(physical_lines, delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    while True:
+        where = f"{name}, line {reader.line_num + 1}"
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            raise CPTuningError(
+                f'{where}: the quotes do not match ({error}), write " inside a quoted text as "".'
+            ) from error
+        if not cells:  # A blank line.
+            continue
+        if header is None:
+            header = _header(cells, name)
+        elif len(cells) != len(header):
+            raise CPTuningError(
+                f"{where} has {len(cells)} cells but the header has {len(header)}: "
+                "put texts that hold the separator in double quotes."
+            )
+        else:
+            yield where, dict(zip(header, cells, strict=True))
+    if header is None:
+        raise CPTuningError(f"{name} is empty: it needs a header and rows.")
+
+
+def _jsonl(lines: Iterable[str], name: str) -> Iterator[Record]:
+    is_empty = True
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        is_empty = False
+        where = f"{name}, line {number}"
+        try:
+            row = json.loads(line, object_pairs_hook=_object)
+        except (ValueError, RecursionError) as error:
+            raise CPTuningError(f"{where} is not valid JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise CPTuningError(f'{where} is not a JSON object like {{"text": "…"}}.')
+        yield where, row
+    if is_empty:
+        raise CPTuningError(f"{name} is empty: it needs one JSON object a line.")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise ValueError("a key appears twice")
+    return row
+
+
+def _parquet(path: str | Path) -> Iterator[Record]:
+    parquet = files_package("pyarrow.parquet", path)
+    number = 0
+    with _foreign(path, "Parquet"), parquet.ParquetFile(path) as file:
+        _header(file.schema_arrow.names, str(path))
+        for batch in file.iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{path}, row {number}", row
+
+
+def _xlsx(path: str | Path) -> Iterator[Record]:
+    """The rows of the first sheet; a row with nothing in it is no row."""
+    openpyxl = files_package("openpyxl", path)
+    header: list[str] | None = None
+    with _foreign(path, "XLSX"), Path(path).open("rb") as stream:
+        workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+        sheet_rows = workbook.worksheets[0].iter_rows(values_only=True)
+        for number, sheet_row in enumerate(sheet_rows, start=1):
+            cells = _without_trailing_none(sheet_row)
+            if not cells:
+                continue
+            if header is None:
+                names = ["" if cell is None else str(cell) for cell in cells]
+                header = _header(names, str(path))
+                continue
+            where = f"{path}, row {number}"
+            if len(cells) > len(header):
+                raise CPTuningError(
+                    f"{where} has {len(cells)} cells but the header has {len(header)}."
+                )
+            cells += [None] * (len(header) - len(cells))
+            yield where, dict(zip(header, cells, strict=True))
+        workbook.close()
+    if header is None:
+        raise CPTuningError(f"{path} is empty: its first sheet needs a header and rows.")
+
+
+def _without_trailing_none(cells: Iterable[Any]) -> list[Any]:
+    kept = list(cells)
+    while kept and kept[-1] is None:
+        kept.pop()
+    return kept
+
+
+def _header(names: Iterable[str], name_of_file: str) -> list[str]:
+    header = [name.strip() for name in names]
+    if len(set(header)) < len(header):
+        twice = {name for name in header if header.count(name) > 1}
+        raise CPTuningError(
+            f"{name_of_file} has two columns of the same name, {shortlist(sorted(twice))}: "
+            "rename one."
+        )
+    return header

@@ -1,0 +1,89 @@
+"""Which rows train and which rows judge: K-shot, unbalanced and cross-fitting splits."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cptuning.data.cells import shortlist
+from cptuning.data.labels import IntArray, as_labels
+from cptuning.errors import CPTuningError
+
+
+def k_shot_split(labels: Any, k: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Row indices of ``k`` training and up to ``k`` dev examples a class, as LM-BFF draws them.
+
+    From the same training file in the same order, this gives the very rows, in the very order,
+    of LM-BFF's ``generate_k_shot_data.py``: numpy's legacy generator shuffles all rows; classes
+    come in the order in which the shuffled rows show them. A class with fewer than ``2 * k`` rows
+    gives what is left to dev.
+
+    >>> train, dev = k_shot_split(["a", "b"] * 4, k=2, seed=13)
+    >>> train.tolist(), dev.tolist()
+    ([1, 3, 4, 6], [5, 7, 0, 2])
+    """
+    labels = as_labels(labels)
+    return unbalanced_split(labels, dict.fromkeys(labels, k), seed)
+
+
+def unbalanced_split(
+    labels: Any, counts: Mapping[Hashable, int], seed: int
+) -> tuple[IntArray, IntArray]:
+    """The same draw with a count of its own for each class; zero leaves a class out.
+
+    >>> train, dev = unbalanced_split(["a", "b"] * 4, {"a": 1, "b": 3}, seed=13)
+    >>> train.tolist(), dev.tolist()
+    ([1, 3, 5, 4], [7, 6])
+    """
+    labels = as_labels(labels)
+    order = list(range(len(labels)))
+    np.random.RandomState(seed).shuffle(order)
+    rows = _rows_by_class(labels, order)
+    _check_counts(rows, counts)
+    train = [row for label in rows for row in rows[label][: counts[label]]]
+    dev = [row for label in rows for row in rows[label][counts[label] : 2 * counts[label]]]
+    return np.array(train, dtype=np.int64), np.array(dev, dtype=np.int64)
+
+
+def stratified_folds(labels: Any, n_folds: int, seed: int) -> IntArray:
+    """The fold of each row: every class, and the whole, dealt out as evenly as can be.
+
+    >>> folds = stratified_folds(["a", "a", "a", "b", "b", "b"], n_folds=3, seed=0)
+    >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
+    ([0, 1, 2], [0, 1, 2])
+    """
+    labels = as_labels(labels)
+    if not 2 <= n_folds <= len(labels):
+        raise CPTuningError(
+            f"{len(labels)} rows cannot be dealt into {n_folds} folds: ask for 2 to {len(labels)}."
+        )
+    order = np.random.default_rng(seed).permutation(len(labels))
+    dealt = [row for rows in _rows_by_class(labels, order).values() for row in rows]
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[dealt] = np.arange(len(labels)) % n_folds
+    return folds
+
+
+def _rows_by_class(labels: list[Hashable], order: Iterable[int]) -> dict[Hashable, list[int]]:
+    rows: dict[Hashable, list[int]] = {}
+    for row in order:
+        rows.setdefault(labels[row], []).append(row)
+    return rows
+
+
+def _check_counts(rows: Mapping[Hashable, list[int]], counts: Mapping[Hashable, int]) -> None:
+    if set(counts) != set(rows):
+        raise CPTuningError(
+            f"Counts are given for {shortlist(counts) or 'no class'}, but the classes are "
+            f"{shortlist(rows)}: give each class a count."
+        )
+    if not any(counts.values()):
+        raise CPTuningError("No training examples are asked for: ask for at least one a class.")
+    for label, count in counts.items():
+        if count < 0:
+            raise CPTuningError(f"The count of class {label!r} is {count}: it cannot be negative.")
+        if count > len(rows[label]):
+            raise CPTuningError(
+                f"Class {label!r} has {len(rows[label])} rows, too few for {count} training "
+                "examples: ask for fewer or add some."
+            )

@@ -1,0 +1,247 @@
+"""Rows out to table files: whole or not at all, whatever happens on the way."""
+
+import csv
+import gzip
+import json
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from cptuning.data.cells import plain
+from cptuning.data.formats import STANDARD_STREAM, files_package, is_gzip, table_format
+from cptuning.errors import CPTuningError
+
+Row = dict[str, Any]
+
+# What a spreadsheet takes for the beginning of a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+# A spreadsheet's cell holds no more characters.
+LONGEST_XLSX_CELL = 32_767
+
+
+class RowWriter(Protocol):
+    """Takes rows, in as many portions as one likes."""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add these rows."""
+
+    def finish(self) -> None:
+        """Write what is still held back."""
+
+
+@contextmanager
+def open_writer(
+    path: str | Path, format: str | None = None, *, safe_cells: bool = False
+) -> Iterator[RowWriter]:
+    """A writer of rows to a CSV, TSV, JSONL (these also gzipped), Parquet or XLSX file.
+
+    ``"-"`` is standard output. The columns are those of the first portion of rows. A file appears
+    under its name only when all is written; after an error, what was there before is still there.
+    CSV, TSV and JSONL are written as the rows come; Parquet and XLSX are held in memory.
+    ``safe_cells`` puts a quote before texts that a spreadsheet would run as a formula.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "out.csv")
+    ...     with open_writer(path, safe_cells=True) as writer:
+    ...         writer.write([{"text": "=1+1", "label": "sum"}])
+    ...     path.read_text().splitlines()
+    ['text,label', "'=1+1,sum"]
+    """
+    kind = table_format(path, format)
+    with _sink(path) as sink:
+        writer = _writer(kind, sink, path, safe_cells)
+        yield writer
+        writer.finish()
+
+
+def _writer(kind: str, sink: BinaryIO, path: str | Path, safe_cells: bool) -> RowWriter:
+    if kind == "jsonl":
+        return _JSONLWriter(sink)
+    if kind == "parquet":
+        return _ParquetWriter(sink, path)
+    cell: Callable[[Any], Any] = _safe_cell if safe_cells else _cell
+    if kind == "xlsx":
+        return _XLSXWriter(sink, path, cell)
+    return _CSVWriter(sink, "," if kind == "csv" else "\t", cell)
+
+
+@contextmanager
+def _sink(path: str | Path) -> Iterator[BinaryIO]:
+    """Where the bytes go: standard output, a device, or a file beside the real one until done."""
+    if str(path) == STANDARD_STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path).resolve()  # Through a link, not in its place.
+    if not target.parent.is_dir():
+        raise CPTuningError(f"{path} cannot be written: the folder {target.parent} is not there.")
+    if target.exists() and not target.is_file():  # Such as /dev/null: never to be replaced.
+        with target.open("wb") as stream:
+            yield stream
+        return
+    unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
+    try:
+        stream = unfinished.open("xb")
+    except OSError as error:
+        raise CPTuningError(f"{path} cannot be written: {error.strerror or error}.") from error
+    try:
+        with stream:
+            if is_gzip(path):
+                # Without name and time inside, the same rows give the same bytes.
+                with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as compressed:
+                    yield compressed  # type: ignore[misc]
+            else:
+                yield stream
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+class _CSVWriter:
+    def __init__(self, sink: BinaryIO, delimiter: str, cell: Callable[[Any], Any]) -> None:
+        self._sink = sink
+        self._delimiter = delimiter
+        self._cell = cell
+        self._columns: list[str] = []
+
+    def write(self, rows: Sequence[Row]) -> None:
+        portion: list[list[Any]] = []
+        if rows and not self._columns:
+            self._columns = _columns(rows)
+            portion.append(self._columns)
+        portion += [_values(row, self._columns) for row in rows]
+        for values in portion:
+            # The csv module quotes carriage returns only where they are part of the line's end.
+            line = StringIO(newline="")
+            writer = csv.writer(line, delimiter=self._delimiter, lineterminator="\r\n")
+            writer.writerow([self._cell(value) for value in values])
+            self._sink.write(_encoded(line.getvalue().removesuffix("\r\n") + "\n"))
+        self._sink.flush()
+
+    def finish(self) -> None:
+        pass
+
+
+class _JSONLWriter:
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+
+    def write(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            finite = {column: _finite(plain(value)) for column, value in row.items()}
+            line = json.dumps(finite, ensure_ascii=False, default=str)
+            self._sink.write(_encoded(line + "\n"))
+        self._sink.flush()
+
+    def finish(self) -> None:
+        pass
+
+
+class _ParquetWriter:
+    """Holds all rows: a column's type is known only when its last value is."""
+
+    def __init__(self, sink: BinaryIO, path: str | Path) -> None:
+        self._arrow = files_package("pyarrow", path)
+        self._parquet = files_package("pyarrow.parquet", path)
+        self._sink = sink
+        self._path = path
+        self._rows: list[Row] = []
+
+    def write(self, rows: Sequence[Row]) -> None:
+        self._rows += rows
+
+    def finish(self) -> None:
+        table = {}
+        for column in _columns(self._rows):
+            values = [plain(row.get(column)) for row in self._rows]
+            try:
+                table[column] = self._arrow.array(values)
+            except (self._arrow.ArrowException, UnicodeEncodeError) as error:
+                raise CPTuningError(
+                    f"{self._path}: the values of column {column!r} do not fit one type, as "
+                    "Parquet needs it, write JSONL instead."
+                ) from error
+        self._parquet.write_table(self._arrow.table(table), self._sink)
+
+
+class _XLSXWriter:
+    """Holds all rows: an unfinished workbook would leave files of its own behind."""
+
+    def __init__(self, sink: BinaryIO, path: str | Path, cell: Callable[[Any], Any]) -> None:
+        self._openpyxl = files_package("openpyxl", path)
+        self._sink = sink
+        self._path = path
+        self._cell = cell
+        self._rows: list[Row] = []
+
+    def write(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._rows.append({column: self._checked(value) for column, value in row.items()})
+
+    def finish(self) -> None:
+        columns = _columns(self._rows)
+        workbook = self._openpyxl.Workbook(write_only=True)
+        sheet = workbook.create_sheet()
+        for values in [columns, *(_values(row, columns) for row in self._rows)]:
+            sheet.append([self._as_text(sheet, x) if isinstance(x, str) else x for x in values])
+        workbook.save(self._sink)
+
+    def _checked(self, value: Any) -> Any:
+        cell = _finite(self._cell(value))
+        if isinstance(cell, str) and len(cell) > LONGEST_XLSX_CELL:
+            raise CPTuningError(
+                f"{self._path}: a text has {len(cell)} characters and a spreadsheet's cell holds "
+                f"{LONGEST_XLSX_CELL}, write CSV instead."
+            )
+        return cell
+
+    def _as_text(self, sheet: Any, text: str) -> Any:
+        legal = self._openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("", text)
+        cell = self._openpyxl.cell.WriteOnlyCell(sheet, legal)
+        cell.data_type = "s"  # Or a text that begins with "=" would become a formula.
+        return cell
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """All columns of these rows, in order of appearance."""
+    return list(dict.fromkeys(column for row in rows for column in row))
+
+
+def _values(row: Row, columns: Sequence[str]) -> list[Any]:
+    unknown = row.keys() - set(columns)
+    if unknown:
+        raise CPTuningError(
+            f"The column {min(unknown)!r} turns up after the header was written: "
+            "write JSONL instead."
+        )
+    return [row.get(column) for column in columns]
+
+
+def _cell(value: Any) -> Any:
+    """The value as a cell can hold it: nested ones as JSON, foreign ones as text."""
+    value = plain(value)
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _safe_cell(value: Any) -> Any:
+    cell = _cell(value)
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+
+
+def _finite(value: Any) -> Any:
+    """Neither JSON nor a spreadsheet knows NaN or infinity."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _encoded(line: str) -> bytes:
+    # Half a surrogate pair comes out as JSON writes it, \ud800, rather than as an error.
+    return line.encode("utf-8", "backslashreplace")

@@ -1,0 +1,64 @@
+"""A fitted model as an ONNX folder that predicts with numpy, tokenizers and ONNX Runtime alone."""
+
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cptuning.errors import CPTuningError
+from cptuning.storage import new_folder, write_common
+
+if TYPE_CHECKING:
+    from cptuning.estimator import CPTuningClassifier
+
+
+def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
+    """Write the classifier so that ``cptuning.load`` needs no torch for it.
+
+    The folder predicts, explains and takes new examples; it can't be trained further.
+    """
+    import torch
+    from torch import Tensor, nn
+    from torch.nn.functional import normalize
+
+    from cptuning.backbone import TextEncoder
+
+    encoder = classifier.predictor_.encoder
+    if not isinstance(encoder, TextEncoder):
+        raise CPTuningError("This model is exported already: export the folder it came from.")
+
+    class Embedder(nn.Module):
+        """The whole way from ids to the unit vector, in one graph."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = encoder.module
+
+        def forward(
+            self,
+            input_ids: Tensor,
+            attention_mask: Tensor,
+            token_type_ids: Tensor,
+            outputs: Tensor,
+        ) -> Tensor:
+            rows = torch.arange(input_ids.shape[0], device=input_ids.device)
+            features, _ = self.encoder(input_ids, attention_mask, token_type_ids, rows, outputs)
+            return normalize(features.float(), dim=-1)
+
+    module = Embedder().eval().to("cpu")
+    names = ["input_ids", "attention_mask", "token_type_ids", "outputs"]
+    ids = torch.zeros(2, 7, dtype=torch.long)
+    sample = (ids, torch.ones_like(ids), torch.zeros_like(ids), torch.tensor([3, 5]))
+    axes = {name: {0: "batch", 1: "length"} for name in names[:3]}
+    with new_folder(Path(folder)) as place, torch.no_grad(), redirect_stdout(StringIO()):
+        torch.onnx.export(
+            module,
+            sample,
+            str(place / "encoder.onnx"),
+            input_names=names,
+            output_names=["embeddings"],
+            dynamic_axes={**axes, "outputs": {0: "batch"}, "embeddings": {0: "batch"}},
+            opset_version=17,
+            dynamo=False,
+        )
+        write_common(classifier, encoder.layout, place)

@@ -1,0 +1,31 @@
+"""From embeddings to answers: neighbours, prototypes, probabilities, evidence. No torch here."""
+
+from cptuning.inference.calibration import (
+    expected_calibration_error,
+    fit_temperature,
+    log_loss,
+    softmax,
+)
+from cptuning.inference.familiarity import auroc, familiarity, threshold_for
+from cptuning.inference.predictor import UNKNOWN, Encoder, Evidence, Predictor
+from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
+from cptuning.inference.support import SupportSet
+
+__all__ = [
+    "UNKNOWN",
+    "Encoder",
+    "Evidence",
+    "Inference",
+    "Predictor",
+    "SupportSet",
+    "auroc",
+    "class_scores",
+    "expected_calibration_error",
+    "familiarity",
+    "fit_temperature",
+    "knn_votes",
+    "log_loss",
+    "prototypes",
+    "softmax",
+    "threshold_for",
+]

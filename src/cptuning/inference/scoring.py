@@ -1,0 +1,66 @@
+"""How much each class speaks for itself: k-nearest-neighbour votes, or prototypes."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cptuning.inference.support import FloatArray, SupportSet
+
+Inference = Literal["knn", "prototype", "unit-prototype"]
+Scores = NDArray[np.float64]
+
+
+def class_scores(
+    queries: FloatArray, support: SupportSet, n_classes: int, inference: Inference, k: int
+) -> Scores:
+    """A score a class for each query; the largest one is the prediction.
+
+    ``"prototype"`` is the paper's: the product with the mean of a class's unit vectors. That mean
+    is the longer the more alike a class's examples are, which favours compact classes;
+    ``"unit-prototype"`` takes its direction alone.
+    """
+    if inference == "knn":
+        return knn_votes(queries, support, n_classes, k)
+    centres = prototypes(support, n_classes)
+    if inference == "unit-prototype":
+        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
+    return (queries @ centres.T).astype(np.float64)
+
+
+def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) -> Scores:
+    """The similarity-weighted votes of the k nearest examples, as a share of k.
+
+    A vote weighs (1 + similarity) / 2, which is never negative. On a tie the class of the
+    nearest example wins: its votes are raised by less than any real difference.
+
+    >>> from cptuning.data import Examples
+    >>> support = SupportSet(Examples(("a", "b", "c")), np.eye(3, dtype=np.float32),
+    ...                      np.array([0, 1, 1]))
+    >>> knn_votes(np.eye(3, dtype=np.float32)[:1], support, n_classes=2, k=1).tolist()
+    [[1.0..., 0.0]]
+    """
+    indices, similarities = support.nearest(queries, k)
+    rows = np.arange(len(queries))
+    votes = np.zeros((len(queries), n_classes))
+    for neighbour in range(indices.shape[1]):
+        labels = support.labels[indices[:, neighbour]]
+        votes[rows, labels] += (1.0 + similarities[:, neighbour]) / 2
+    votes /= indices.shape[1]
+    votes[rows, support.labels[indices[:, 0]]] += 1e-9
+    return votes
+
+
+def prototypes(support: SupportSet, n_classes: int) -> FloatArray:
+    """The mean embedding of each class's examples (Section "Model Inference" of the paper).
+
+    >>> from cptuning.data import Examples
+    >>> support = SupportSet(Examples(("a", "b", "c")), np.eye(3, dtype=np.float32),
+    ...                      np.array([0, 1, 1]))
+    >>> prototypes(support, n_classes=2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
+    """
+    sums = np.zeros((n_classes, support.embeddings.shape[1]), dtype=np.float32)
+    np.add.at(sums, support.labels, support.embeddings)
+    counts = np.bincount(support.labels, minlength=n_classes)
+    return np.asarray(sums / np.maximum(counts, 1)[:, None], dtype=np.float32)

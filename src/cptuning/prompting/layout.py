@@ -1,0 +1,221 @@
+"""Text to token ids: where [CLS], the texts, [PRO], [OMSK] and the separators stand."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from cptuning.data import Examples
+from cptuning.errors import CPTuningError
+from cptuning.prompting.template import Mask, Separator, Template, Text, Words
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """The ids that a tokenizer puts before, between and after texts, and its mask and padding."""
+
+    prefix: tuple[int, ...]
+    between: tuple[int, ...]
+    suffix: tuple[int, ...]
+    mask: int
+    pad: int
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, mask: int, pad: int) -> "SpecialTokens":
+        """Read them off what the tokenizer itself does with a pair of texts."""
+        pair = tokenizer.encode("a", "a")
+        is_text = [not special for special in pair.special_tokens_mask]
+        start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
+        middle = [i for i in range(start, end) if not is_text[i]]
+        ids = pair.ids
+        return cls(
+            prefix=tuple(ids[:start]),
+            between=tuple(ids[i] for i in middle),
+            suffix=tuple(ids[end:]),
+            mask=mask,
+            pad=pad,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "SpecialTokens":
+        """The inverse of :meth:`to_json`."""
+        lists = {name: tuple(values[name]) for name in ("prefix", "between", "suffix")}
+        return cls(**lists, mask=values["mask"], pad=values["pad"])
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One example as the model reads it.
+
+    An id of ``vocabulary + j`` is the j-th [PRO]: prompts live past the end of the vocabulary.
+    """
+
+    ids: IntArray
+    types: IntArray
+    is_text: NDArray[np.bool_]
+    output: int
+    """The position of [OMSK]."""
+    shortened: bool
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Layout:
+    """Lays examples out as the paper's example table does, for any tokenizer.
+
+    Long texts lose their ends, the longer text first; the prompt, [OMSK] and the separators are
+    never cut. What looks like a special token inside a text is read as ordinary text.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        special: SpecialTokens,
+        template: Template,
+        *,
+        vocabulary: int,
+        max_length: int,
+    ) -> None:
+        # A copy: the caller's tokenizer keeps its own settings.
+        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True
+        self.special = special
+        self.template = template
+        self.vocabulary = vocabulary
+        self.max_length = max_length
+        self.prompt_ids = self._lay_out_words()
+        self._room = max_length - self._fixed_length()
+        if self._room < 1:
+            raise CPTuningError(
+                f"max_length={max_length} leaves no room for text beside the "
+                f"{self._fixed_length()} tokens of the prompt: raise max_length."
+            )
+
+    def save_tokenizer(self, path: Path) -> None:
+        """Write the tokenizer as a ``tokenizer.json``."""
+        self._tokenizer.save(str(path))
+
+    def encode(self, examples: Examples) -> list[Encoding]:
+        """The model inputs of the examples, in their order."""
+        if examples.is_pair != self.template.is_pair:
+            expected = "pairs of texts" if self.template.is_pair else "single texts"
+            raise CPTuningError(
+                f"The template {self.template.source!r} is for {expected}: "
+                "give examples of that kind, or another template."
+            )
+        tokens = {"a": self._tokenize(examples.first, "a")}
+        if examples.second is not None:
+            tokens["b"] = self._tokenize(examples.second, "b")
+        return [
+            self._assemble({which: ids[i] for which, ids in tokens.items()})
+            for i in range(len(examples))
+        ]
+
+    def _tokenize(self, texts: Sequence[str], which: str) -> list[list[int]]:
+        space = " " if self._needs_space(which) else ""
+        encoded = self._tokenizer.encode_batch_fast(
+            [space + text for text in texts], add_special_tokens=False
+        )
+        return [item.ids for item in encoded]
+
+    def _needs_space(self, which: str) -> bool:
+        """Whether the text follows a word of the prompt rather than starting its segment."""
+        before = None
+        for part in self.template.parts:
+            if isinstance(part, Text) and part.which == which:
+                return part.spaced and before is not None and not isinstance(before, Separator)
+            before = part
+        return False
+
+    def _lay_out_words(self) -> IntArray:
+        """Tokenize the prompt's own words; remember which [PRO]s stand where."""
+        self._words: dict[int, range] = {}
+        ids: list[int] = []
+        before = None
+        for place, part in enumerate(self.template.parts):
+            if isinstance(part, Words):
+                starts_segment = before is None or isinstance(before, Separator)
+                text = part.text.lstrip() if starts_segment else part.text
+                tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+                self._words[place] = range(len(ids), len(ids) + len(tokens))
+                ids.extend(tokens)
+            before = part
+        return np.array(ids, dtype=np.int64)
+
+    def _fixed_length(self) -> int:
+        separators = sum(isinstance(part, Separator) for part in self.template.parts)
+        return (
+            len(self.special.prefix)
+            + len(self.special.suffix)
+            + separators * len(self.special.between)
+            + len(self.prompt_ids)
+            + 1
+        )
+
+    def _assemble(self, tokens: dict[str, list[int]]) -> Encoding:
+        kept = shares(self._room, {which: len(ids) for which, ids in tokens.items()})
+        ids: list[int] = list(self.special.prefix)
+        is_text = [False] * len(ids)
+        border = output = None
+        for place, part in enumerate(self.template.parts):
+            if isinstance(part, Text):
+                piece = tokens[part.which][: kept[part.which]]
+            elif isinstance(part, Words):
+                piece = [self.vocabulary + j for j in self._words[place]]
+            elif isinstance(part, Mask):
+                output = len(ids)
+                piece = [self.special.mask]
+            else:
+                piece = list(self.special.between)
+                border = len(ids) + len(piece)
+            ids.extend(piece)
+            is_text.extend([isinstance(part, Text)] * len(piece))
+        ids.extend(self.special.suffix)
+        is_text.extend([False] * len(self.special.suffix))
+        assert output is not None  # Template.parse saw to it
+        types = np.zeros(len(ids), dtype=np.int64)
+        if border is not None:
+            types[border:] = 1
+        return Encoding(
+            ids=np.array(ids, dtype=np.int64),
+            types=types,
+            is_text=np.array(is_text, dtype=bool),
+            output=output,
+            shortened=any(kept[which] < len(tokens[which]) for which in tokens),
+        )
+
+
+def shares(room: int, lengths: dict[str, int]) -> dict[str, int]:
+    """How many tokens each text keeps: the longer one is shortened first, down to the shorter.
+
+    >>> shares(10, {"a": 4, "b": 20})
+    {'a': 4, 'b': 6}
+    >>> shares(10, {"a": 30, "b": 20})
+    {'a': 5, 'b': 5}
+    >>> shares(9, {"a": 30})
+    {'a': 9}
+    """
+    if sum(lengths.values()) <= room:
+        return lengths
+    if len(lengths) == 1:
+        return dict.fromkeys(lengths, room)
+    (first, a), (second, b) = lengths.items()
+    half = room // 2
+    if a <= half:
+        return {first: a, second: room - a}
+    if b <= room - half:
+        return {first: room - b, second: b}
+    return {first: room - half, second: half}

@@ -1,0 +1,282 @@
+"""A fitted model as a folder: safetensors, JSON, the tokenizer and a card; nothing is unpickled."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer
+
+from cptuning.data import Examples, LabelSpace
+from cptuning.errors import CPTuningError
+from cptuning.estimator import CPTuningClassifier, parameter_names
+from cptuning.inference import Encoder, Predictor, SupportSet
+from cptuning.methods.settings import Settings
+from cptuning.prompting import Layout, SpecialTokens, Template
+
+FORMAT = 1
+_FACTS = "cptuning.json"
+_SUPPORT = "support.safetensors"
+_TEXTS = "support.jsonl"
+_PROMPTS = "prompts.safetensors"
+_TOKENIZER = "tokenizer.json"
+_BACKBONE = "backbone"
+_ONNX = "encoder.onnx"
+_PACKAGES = ("cptuning", "numpy", "torch", "transformers", "tokenizers", "scikit-learn")
+
+
+def save(classifier: CPTuningClassifier, folder: Path) -> None:
+    """Write a classifier that was trained here."""
+    encoder = classifier.predictor_.encoder
+    with new_folder(folder) as place:
+        write_common(classifier, encoder.layout, place)
+        if hasattr(encoder, "module"):
+            encoder.backbone.tokenizer.save_pretrained(place / _BACKBONE)
+            encoder.module.model.save_pretrained(place / _BACKBONE)
+            module = encoder.module
+            own = {"prompts": module.prompts, "centre": module.centre}
+            save_file({n: t.detach().cpu().numpy() for n, t in own.items()}, place / _PROMPTS)
+        else:
+            shutil.copyfile(encoder.path, place / _ONNX)
+
+
+def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) -> None:
+    """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
+    predictor = classifier.predictor_
+    support = predictor.support
+    facts = {
+        "format": FORMAT,
+        "method": "cp-tuning",
+        "classes": predictor.label_space.to_json(),
+        "parameters": _plain(classifier),
+        "settings": asdict(classifier.settings_),
+        "layout": {
+            "special": layout.special.to_json(),
+            "template": layout.template.source,
+            "vocabulary": layout.vocabulary,
+            "max_length": layout.max_length,
+        },
+        "temperature": predictor.temperature,
+        "unknown_threshold": predictor.unknown_threshold,
+        "training": classifier.training_,
+        "versions": _versions(),
+    }
+    (place / _FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    layout.save_tokenizer(place / _TOKENIZER)
+    save_file({"embeddings": support.embeddings, "labels": support.labels}, place / _SUPPORT)
+    with (place / _TEXTS).open("w", encoding="utf-8") as file:
+        for text in support.examples:
+            file.write(json.dumps(text, ensure_ascii=False) + "\n")
+    (place / "README.md").write_text(_card(facts, len(support)), "utf-8")
+
+
+def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
+    """The classifier that was saved to, or exported to, a folder.
+
+    >>> load("no-such-folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
+    """
+    folder = Path(folder)
+    facts = _read_facts(folder)
+    try:
+        stored = load_file(folder / _SUPPORT)
+        texts = [json.loads(line) for line in (folder / _TEXTS).read_text("utf-8").splitlines()]
+        layout = _layout(folder, facts["layout"])
+        settings = Settings(**facts["settings"])
+        examples = _examples(texts, layout.template.is_pair)
+        support = SupportSet(examples, stored["embeddings"], stored["labels"])
+        classifier = CPTuningClassifier(**facts["parameters"])
+        label_space = LabelSpace.from_json(facts["classes"])
+        if not len(support.examples) == len(support.embeddings) == len(support.labels):
+            raise ValueError("its support set is not whole")
+        encoder = _encoder(folder, layout, settings, device)
+    except CPTuningError:
+        raise
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    classifier.settings_ = settings
+    classifier.training_ = facts["training"]
+    classifier.held_out_score_ = facts["training"]["held_out_accuracy"]
+    classifier.predictor_ = Predictor(
+        encoder,
+        support,
+        label_space,
+        inference=settings.inference,
+        k=settings.k,
+        temperature=facts["temperature"],
+        unknown_threshold=facts["unknown_threshold"],
+    )
+    return classifier
+
+
+def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> Encoder:
+    if (folder / _ONNX).is_file():
+        from cptuning.inference.onnx_encoder import OnnxEncoder
+
+        return OnnxEncoder(layout, folder / _ONNX)
+    try:
+        import torch
+
+        from cptuning.backbone import PromptedEncoder, TextEncoder, load_backbone
+        from cptuning.training import Processes
+    except ImportError as error:
+        raise CPTuningError(
+            f'The model {folder} needs {error.name}: pip install "cptuning[train]", '
+            "or export it with `cptuning export` to predict without torch."
+        ) from error
+    backbone = load_backbone(folder / _BACKBONE)
+    module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
+    own = load_file(folder / _PROMPTS)
+    with torch.no_grad():
+        module.prompts.copy_(torch.from_numpy(own["prompts"]))
+        module.centre.copy_(torch.from_numpy(own["centre"]))
+    return TextEncoder(layout, module.to(Processes.find(device).device), backbone)
+
+
+def _layout(folder: Path, facts: dict[str, Any]) -> Layout:
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    except Exception as error:  # noqa: BLE001 - the tokenizers library raises bare Exception
+        raise ValueError(f"its tokenizer can't be read: {error}") from error
+    return Layout(
+        tokenizer,
+        SpecialTokens.from_json(facts["special"]),
+        Template.parse(facts["template"]),
+        vocabulary=facts["vocabulary"],
+        max_length=facts["max_length"],
+    )
+
+
+def _examples(texts: list[Any], pair: bool) -> Examples:
+    if pair:
+        return Examples(tuple(a for a, _ in texts), tuple(b for _, b in texts))
+    return Examples(tuple(texts))
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise CPTuningError(
+            f"There is no model folder {str(folder)!r}: "
+            "make one with `cptuning fit` or a classifier's save."
+        )
+    path = folder / _FACTS
+    if not path.is_file():
+        raise CPTuningError(f"The folder {folder} holds no CP-Tuning model (no {_FACTS}).")
+    try:
+        facts = json.loads(path.read_text("utf-8"))
+        format_number = int(facts["format"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CPTuningError(f"{path} is damaged ({error}): save the model again.") from error
+    if format_number > FORMAT:
+        raise CPTuningError(
+            f"The model {folder} was written by a newer cptuning (format {format_number}, this one "
+            f"reads up to {FORMAT}): pip install --upgrade cptuning."
+        )
+    return dict(facts)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside the wanted one, that takes its place when all is written.
+
+    An earlier model in that place is replaced; anything else is never touched.
+    """
+    folder = folder.absolute()
+    if folder.exists() and not (folder / _FACTS).is_file() and not _is_empty(folder):
+        raise CPTuningError(f"{folder} exists and is no CP-Tuning model: choose another place.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise CPTuningError(f"{folder} can't be written: {error.strerror}.") from error
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        old = None
+        if folder.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+            folder.rename(old / "model")
+        temporary.rename(folder)
+        if old is not None:
+            shutil.rmtree(old)
+    except OSError as error:
+        raise CPTuningError(f"{folder} can't be written: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _plain(classifier: CPTuningClassifier) -> dict[str, Any]:
+    """The parameters that can be stored; what is of this machine or process alone is left out."""
+    here_only = ("callbacks", "checkpoint_dir", "device")
+    values = {n: getattr(classifier, n) for n in parameter_names() if n not in here_only}
+    return {n: str(v) if isinstance(v, Path) else v for n, v in values.items() if v is not None}
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _card(facts: dict[str, Any], support: int) -> str:
+    training = facts["training"]
+    held_out = training["held_out_accuracy"]
+    score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
+    rows = [
+        ("Method", "CP-Tuning"),
+        ("Classes", ", ".join(map(str, facts["classes"]))),
+        ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
+        ("Labelled examples it compares with", str(support)),
+        (f"Accuracy on held-out examples ({training['validation']})", score),
+        ("Backbone", str(facts["parameters"].get("backbone", "embedded"))),
+        ("Prompt", f"`{facts['layout']['template']}`"),
+        ("Training steps kept", str(training["best_step"])),
+        ("Seed", str(training["seed"])),
+        ("Versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
+    ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    settings = "\n".join(f"| {name} | `{value}` |" for name, value in facts["settings"].items())
+    return f"""# A CP-Tuning text classifier
+
+| | |
+|---|---|
+{table}
+
+It answers with the class of the labelled examples nearest to a text, and can show them. It was
+trained on few examples: check it on texts of your own before you rely on it. The folder holds the
+training texts themselves (`{_TEXTS}`): share it only with those who may read them.
+
+```python
+import cptuning
+
+classifier = cptuning.load("this folder")
+classifier.predict(["a new text"])
+classifier.explain(["a new text"])
+```
+
+## Settings
+
+| | |
+|---|---|
+{settings}
+"""

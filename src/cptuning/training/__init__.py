@@ -1,0 +1,20 @@
+"""One loop for every method: optimiser, schedule, best weights, checkpoints, progress."""
+
+from cptuning.training.checkpoint import Checkpointer
+from cptuning.training.loop import Callback, History, Score, Task, train
+from cptuning.training.plan import TrainingPlan
+from cptuning.training.processes import Processes, gather
+from cptuning.training.progress import ProgressBar
+
+__all__ = [
+    "Callback",
+    "Checkpointer",
+    "History",
+    "ProgressBar",
+    "Processes",
+    "Score",
+    "Task",
+    "TrainingPlan",
+    "gather",
+    "train",
+]

@@ -1,0 +1,129 @@
+"""A run's state in one file, written so that a crash at any moment leaves a whole one."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+_log = logging.getLogger("cptuning")
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights, optimiser moments, the best weights so far, and what is known of the run."""
+
+    step: int
+    weights: dict[str, Tensor]
+    moments: dict[str, dict[str, Tensor]]
+    best: dict[str, Tensor] | None
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        step: int,
+        trained: dict[str, torch.nn.Parameter],
+        optimizer: torch.optim.Optimizer,
+        best: dict[str, Tensor] | None,
+        facts: dict[str, Any],
+    ) -> "Checkpoint":
+        """The state before a step."""
+        weights = {name: p.detach() for name, p in trained.items()}
+        moments = {
+            moment: {
+                n: optimizer.state[p][moment] for n, p in trained.items() if p in optimizer.state
+            }
+            for moment in _MOMENTS
+        }
+        return cls(step, weights, moments, best, facts)
+
+    def restore(
+        self, trained: dict[str, torch.nn.Parameter], optimizer: torch.optim.Optimizer
+    ) -> None:
+        """Put weights and moments back."""
+        with torch.no_grad():
+            for name, parameter in trained.items():
+                parameter.copy_(self.weights[name])
+                if name in self.moments[_MOMENTS[0]]:
+                    optimizer.state[parameter] = {
+                        "step": torch.tensor(float(self.step)),
+                        **{
+                            m: self.moments[m][name].to(parameter.device, copy=True)
+                            for m in _MOMENTS
+                        },
+                    }
+
+
+@dataclass
+class Checkpointer:
+    """Saves a run now and then, and finds it again if it is the same run."""
+
+    path: Path
+    fingerprint: str
+    """Settings and data of the run: a checkpoint of another one is not used."""
+    seconds: float = 30.0
+    """The least time between two saves; writing costs about as much as a few steps."""
+    _last: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._last = time.monotonic()
+
+    def maybe_save(self, state: Callable[[], Checkpoint]) -> None:
+        """Save, if enough time has passed."""
+        if time.monotonic() - self._last >= self.seconds:
+            self.save(state())
+            self._last = time.monotonic()
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write to a temporary name, make it durable, then rename."""
+        tensors = {f"weights/{n}": t for n, t in checkpoint.weights.items()}
+        tensors |= {f"{m}/{n}": t for m, ts in checkpoint.moments.items() for n, t in ts.items()}
+        tensors |= {f"best/{n}": t for n, t in (checkpoint.best or {}).items()}
+        facts = {"step": checkpoint.step, "fingerprint": self.fingerprint, **checkpoint.facts}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
+        try:
+            contiguous = {name: t.cpu().contiguous() for name, t in tensors.items()}
+            save_file(contiguous, temporary, metadata={"facts": json.dumps(facts)})
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        except (OSError, SafetensorError) as error:
+            # A full disk must not end hours of training that could still finish.
+            _log.warning("The checkpoint %s could not be written: %s", self.path, error)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def load(self) -> Checkpoint | None:
+        """The saved state of this very run, or None."""
+        if not self.path.is_file():
+            return None
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                facts = json.loads((file.metadata() or {})["facts"])
+                if facts.get("fingerprint") != self.fingerprint:
+                    _log.warning("%s is of another run: starting afresh.", self.path)
+                    return None
+                groups: dict[str, dict[str, Tensor]] = {}
+                for key in file.keys():  # noqa: SIM118 - it is no dict
+                    group, name = key.split("/", 1)
+                    groups.setdefault(group, {})[name] = file.get_tensor(key)
+        except (SafetensorError, KeyError, ValueError) as error:
+            _log.warning("%s can't be read (%s): starting afresh.", self.path, error)
+            return None
+        moments = {moment: groups.get(moment, {}) for moment in _MOMENTS}
+        return Checkpoint(facts["step"], groups["weights"], moments, groups.get("best"), facts)
+
+    def remove(self) -> None:
+        """The run is over: its state is not needed any more."""
+        self.path.unlink(missing_ok=True)

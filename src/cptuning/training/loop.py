@@ -1,0 +1,196 @@
+"""The one training loop: every method gives it a task, and gets the best weights back."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from cptuning.training.checkpoint import Checkpoint, Checkpointer
+from cptuning.training.plan import TrainingPlan
+from cptuning.training.processes import Processes
+
+
+@dataclass(frozen=True, order=True)
+class Score:
+    """How good the weights are on held-out examples; accuracy decides, then the log-loss."""
+
+    accuracy: float
+    negative_log_loss: float
+
+
+class Task(Protocol):
+    """What a method gives the loop."""
+
+    objective: nn.Module
+    """Its forward pass gives the losses; all its trainable parameters are trained."""
+
+    def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
+        """The trainable parameters as an optimiser takes them, each group with its rate."""
+        ...
+
+    def inputs(self, batch: int) -> dict[str, Tensor]:
+        """The arguments of the objective for a batch: a pure function of its number."""
+        ...
+
+    def evaluate(self) -> Score | None:
+        """The score of the weights as they are; None where nothing is held out."""
+        ...
+
+
+class Callback(Protocol):
+    """Something that watches a run: a progress bar, a logger."""
+
+    def on_start(self, plan: TrainingPlan, step: int) -> None:
+        """Training begins, at step 0 or where an earlier run was cut off."""
+
+    def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
+        """A step was made; the losses are tensors, reading one waits for the device."""
+
+    def on_evaluate(self, step: int, score: Score) -> None:
+        """The weights after so many steps were evaluated."""
+
+    def on_end(self, step: int) -> None:
+        """Training is over, or was interrupted."""
+
+
+@dataclass
+class History:
+    """What happened: the scores by step, and the step whose weights were kept."""
+
+    scores: dict[int, Score] = field(default_factory=dict)
+    best_step: int = 0
+    last_step: int = 0
+
+    @property
+    def best(self) -> Score | None:
+        """The score of the weights that were kept."""
+        return self.scores.get(self.best_step)
+
+
+def train(
+    task: Task,
+    plan: TrainingPlan,
+    processes: Processes,
+    *,
+    callbacks: Sequence[Callback] = (),
+    checkpointer: Checkpointer | None = None,
+    stop_after: int | None = None,
+) -> History:
+    """Train, and leave the best weights by the task's own score in the objective.
+
+    The untrained weights, step 0, are a candidate too. Without a score the last weights stay.
+    Every random choice of a step is drawn from the seed and the step's number, so a run that
+    continues from a checkpoint goes the same way as an unbroken one. ``stop_after`` ends the run
+    early on the learning-rate schedule of the whole plan.
+    """
+    device = processes.device
+    trained = {n: p for n, p in task.objective.named_parameters() if p.requires_grad}
+    optimizer = _optimizer(task, plan)
+    model: nn.Module = task.objective
+    if processes.count > 1:
+        model = DistributedDataParallel(task.objective, find_unused_parameters=True)
+    last = plan.steps if stop_after is None else min(stop_after, plan.steps)
+    history, best, start = History(), None, 0
+    if checkpointer and (found := checkpointer.load()):
+        start, history, best = found.step, _history(found), found.best
+        found.restore(trained, optimizer)
+    _notify(callbacks, lambda watcher: watcher.on_start(plan, start))
+    step = start
+    try:
+        for step in range(start, last + 1):
+            if step not in history.scores and (step % plan.evaluate_every == 0 or step == last):
+                score = task.evaluate()
+                if score is not None:
+                    history.scores[step] = score
+                    _notify(callbacks, lambda watcher, at=step: watcher.on_evaluate(at, score))
+                    if history.best is None or step == 0 or score > history.best:
+                        history.best_step = step
+                        best = {name: p.detach().cpu().clone() for name, p in trained.items()}
+                    elif _has_settled(history, step, plan):
+                        break
+            if checkpointer and processes.is_main and step > start:
+                checkpointer.maybe_save(
+                    lambda at=step: Checkpoint.of(at, trained, optimizer, best, _facts(history))
+                )
+            if step == last:
+                break
+            losses = _one_step(model, task, plan, optimizer, step, device)
+            _notify(callbacks, lambda watcher, at=step: watcher.on_step(at + 1, losses))
+    finally:
+        _notify(callbacks, lambda watcher: watcher.on_end(step))
+    history.last_step = step
+    if best is None:
+        history.best_step = step
+    else:
+        with torch.no_grad():
+            for name, value in best.items():
+                trained[name].copy_(value)
+    return history
+
+
+def _one_step(
+    model: nn.Module,
+    task: Task,
+    plan: TrainingPlan,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    device: torch.device,
+) -> dict[str, Tensor]:
+    # Dropout is drawn from the step's own seed: nothing of the generator needs to be saved.
+    torch.manual_seed(plan.seed * 1_000_003 + step)
+    model.train()
+    losses: dict[str, Tensor] = {}
+    for part in range(plan.accumulate):
+        with _precision(plan, device):
+            losses = model(**task.inputs(step * plan.accumulate + part))
+        (losses["loss"] / plan.accumulate).backward()
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    torch.nn.utils.clip_grad_norm_(parameters, plan.clip_norm)
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * plan.rate(step)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    model.eval()
+    return {name: value.detach() for name, value in losses.items()}
+
+
+def _optimizer(task: Task, plan: TrainingPlan) -> torch.optim.Optimizer:
+    groups = task.parameter_groups(plan.learning_rate)
+    for group in groups:
+        group["peak"] = group["lr"]
+    if plan.optimizer == "adam":
+        return torch.optim.Adam(groups)
+    return torch.optim.AdamW(groups, weight_decay=plan.weight_decay)
+
+
+def _precision(plan: TrainingPlan, device: torch.device) -> AbstractContextManager[object]:
+    wanted = plan.precision == "bfloat16" or (
+        plan.precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    )
+    return torch.autocast(device.type, dtype=torch.bfloat16) if wanted else nullcontext()
+
+
+def _has_settled(history: History, step: int, plan: TrainingPlan) -> bool:
+    waited = step - history.best_step
+    return plan.patience > 0 and waited >= plan.patience * plan.evaluate_every
+
+
+def _facts(history: History) -> dict[str, object]:
+    return {
+        "best_step": history.best_step,
+        "scores": {str(s): [x.accuracy, x.negative_log_loss] for s, x in history.scores.items()},
+    }
+
+
+def _history(found: Checkpoint) -> History:
+    scores = {int(step): Score(*values) for step, values in found.facts["scores"].items()}
+    return History(scores, best_step=found.facts["best_step"])
+
+
+def _notify(callbacks: Iterable[Callback], tell: Callable[[Callback], None]) -> None:
+    for callback in callbacks:
+        tell(callback)

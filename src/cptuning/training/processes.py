@@ -1,0 +1,55 @@
+"""Where a run happens: the device, and which of several processes this one is."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.distributed.nn.functional
+from accelerate import PartialState
+from torch import Tensor
+
+from cptuning.errors import CPTuningError
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The device of this process, its number and how many there are."""
+
+    device: torch.device
+    index: int = 0
+    count: int = 1
+
+    @classmethod
+    def find(cls, device: str = "auto") -> "Processes":
+        """What the machine and the launcher (``torchrun``, ``accelerate launch``) offer.
+
+        >>> Processes.find("cpu").device
+        device(type='cpu')
+        """
+        if device != "auto":
+            try:
+                wanted = torch.device(device)
+                torch.zeros(1, device=wanted)
+            except (RuntimeError, AssertionError) as error:
+                raise CPTuningError(
+                    f"The device {device!r} is not there: use 'auto' or 'cpu'."
+                ) from error
+            if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+                return cls(wanted)
+        state = PartialState(cpu=device == "cpu")
+        return cls(state.device, state.process_index, state.num_processes)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and shows progress."""
+        return self.index == 0
+
+
+def gather(local: Tensor) -> Tensor:
+    """The rows of all processes, in the order of the processes; gradients flow back to each.
+
+    The losses of all processes are then the same number, and the mean that
+    ``DistributedDataParallel`` takes of their gradients is the gradient of that number.
+    """
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return local
+    return torch.cat(torch.distributed.nn.functional.all_gather(local))

@@ -1,0 +1,58 @@
+"""A progress bar with loss, dev accuracy and time left."""
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from cptuning.training.loop import Score
+from cptuning.training.plan import TrainingPlan
+
+
+class ProgressBar:
+    """Draws a run on standard error; on anything but a terminal it stays silent."""
+
+    def __init__(self, title: str = "Training", console: Console | None = None) -> None:
+        self._title = title
+        self._console = console or Console(stderr=True)
+        self._progress: Progress | None = None
+        self._task = TaskID(0)
+        self._every = 1
+
+    def on_start(self, plan: TrainingPlan, step: int) -> None:
+        """Show the empty bar."""
+        # Reading a loss makes the host wait for the device: on a GPU not at every step.
+        self._every = max(1, plan.steps // 50)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.completed}/{task.total} steps"),
+            TextColumn("loss {task.fields[loss]}"),
+            TextColumn("dev {task.fields[dev]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            transient=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task(
+            self._title, total=plan.steps, completed=step, loss="-", dev="-"
+        )
+
+    def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
+        """Move the bar."""
+        if self._progress is None:
+            return
+        if step % self._every == 0:
+            self._progress.update(self._task, loss=f"{float(losses['loss']):.3f}")
+        self._progress.update(self._task, completed=step)
+
+    def on_evaluate(self, step: int, score: Score) -> None:
+        """Show the newest dev accuracy."""
+        if self._progress is not None:
+            self._progress.update(self._task, dev=f"{100 * score.accuracy:.1f} %")
+
+    def on_end(self, step: int) -> None:
+        """Take the bar away."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None

@@ -1,0 +1,219 @@
+import gzip
+import io
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cptuning.data.parsing import records
+from cptuning.errors import CPTuningError
+
+ROWS = [{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]
+
+
+def rows_in(path, **options):
+    return [row for _, row in records(path, **options)]
+
+
+def places_in(path):
+    return [where.removeprefix(f"{path}, ") for where, _ in records(path)]
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def sheet(path, rows):
+    workbook = openpyxl.Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    workbook.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text,label\na,x\nb,y\n",
+        "text,label\r\na,x\r\nb,y",
+        "text,label\ra,x\rb,y\r",
+        "\ufefftext,label\na,x\nb,y\n",
+        ' text , label\n"a",x\n\nb,"y"\n\n',
+    ],
+    ids=["plain", "windows", "old mac", "byte order mark", "blanks and quotes"],
+)
+def test_csv_as_different_programs_write_it(tmp_path, content):
+    assert rows_in(written(tmp_path / "t.csv", content)) == ROWS
+
+
+def test_tsv_and_jsonl(tmp_path):
+    assert rows_in(written(tmp_path / "t.tsv", "text\tlabel\na\tx\nb\ty\n")) == ROWS
+    lines = '\ufeff{"text": "a", "label": "x"}\r\n\n{"text": "b", "label": "y"}'
+    assert rows_in(written(tmp_path / "t.jsonl", lines)) == ROWS
+
+
+def test_gzip(tmp_path):
+    content = gzip.compress(b"text,label\na,x\nb,y\n")
+    assert rows_in(written(tmp_path / "t.csv.gz", content)) == ROWS
+
+
+def test_parquet(tmp_path):
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "t.parquet", row_group_size=1)
+    assert rows_in(tmp_path / "t.parquet") == ROWS
+    assert places_in(tmp_path / "t.parquet") == ["row 1", "row 2"]
+
+
+def test_xlsx_with_empty_rows_and_cells(tmp_path):
+    path = sheet(tmp_path / "t.xlsx", [["text", "label"], ["a", "x"], [], ["b"], [None, 3]])
+    assert rows_in(path) == [
+        {"text": "a", "label": "x"},
+        {"text": "b", "label": None},
+        {"text": None, "label": 3},
+    ]
+    assert places_in(path) == ["row 2", "row 4", "row 5"]
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"text,label\na,x\nb,y\n")))
+    assert list(records("-"))[1] == ("standard input, line 3", ROWS[1])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}')))
+    assert rows_in("-", format="jsonl") == [{"text": "a"}]
+
+
+def test_a_row_stands_where_it_begins(tmp_path):
+    path = written(tmp_path / "t.csv", 'text\n"two\nlines"\n\n"more\r\n\r\nlines"\nlast\n')
+    assert places_in(path) == ["line 2", "line 5", "line 8"]
+    assert rows_in(path)[1] == {"text": "more\r\n\r\nlines"}
+    path = written(tmp_path / "t.jsonl", '\n{"text": "a\u2028b"}\n\n{"text": "c"}\n')
+    assert places_in(path) == ["line 2", "line 4"]
+
+
+def test_a_text_of_a_megabyte_is_read(tmp_path):
+    text = "long " * 250_000
+    assert rows_in(written(tmp_path / "t.csv", f"text\n{text}\n")) == [{"text": text}]
+
+
+def test_rows_come_before_the_file_is_read_to_its_end(tmp_path):
+    path = written(tmp_path / "t.csv", b"text\nfirst\n\xff\n")
+    source = records(path)
+    assert next(source)[1] == {"text": "first"}
+    with pytest.raises(CPTuningError, match="line 3"):
+        next(source)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "", "is empty: it needs a header and rows"),
+        ("t.csv", "\ufeff\n\n", "is empty: it needs a header and rows"),
+        ("t.jsonl", "\n \n", "is empty: it needs one JSON object a line"),
+        ("t.csv.gz", gzip.compress(b""), "is empty"),
+        ("t.csv", "text,label\na,x\nb\n", "line 3 has 1 cells but the header has 2"),
+        ("t.tsv", "text\tlabel\na\tx\ty\n", "line 2 has 3 cells but the header has 2"),
+        ("t.csv", 'text,label\na,x\n"b,y\nc,z\n', "line 3: the quotes do not match"),
+        ("t.csv", 'text\n"a"b\n', "line 2: the quotes do not match"),
+        ("t.csv", "text,label,text\n", "two columns of the same name, 'text'"),
+        ("t.csv", "text\nok\ncaf\xe9\n".encode("latin-1"), "line 3 is not UTF-8 text: save it as"),
+        ("t.csv", "text\nok\n".encode("utf-16"), "line 1 is not UTF-8 text"),
+        ("t.csv", "text\nok\n".encode("utf-16-le"), "line 1 holds a NUL byte"),
+        ("t.jsonl", b'{"text": "a"}\n\xff\n', "line 2 is not UTF-8 text"),
+        ("t.csv", "text\na\0b\n", "line 2 holds a NUL byte"),
+        ("t.jsonl", '{"text": "a"}\n{"text": \n', "line 2 is not valid JSON"),
+        (
+            "t.jsonl",
+            '{"text": "a", "text": "b"}\n',
+            "line 1 is not valid JSON .a key appears twice",
+        ),
+        ("t.jsonl", "[" * 100_000, "line 1 is not valid JSON"),
+        ("t.jsonl", '["text"]\n', "line 1 is not a JSON object"),
+        ("t.csv.gz", b"text\nplain\n", "is not a whole gzip file"),
+        ("t.csv.gz", gzip.compress(b"text\n" + b"a\n" * 9999)[:-12], "is not a whole gzip file"),
+        ("t.parquet", b"PAR1 nonsense PAR1", "is not a whole Parquet file"),
+        ("t.xlsx", b"PK nonsense", "is not a whole XLSX file"),
+        ("t.txt", "text\na\n", "unknown kind of file"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_line(tmp_path, name, content, message):
+    path = written(tmp_path / name, content)
+    with pytest.raises(CPTuningError, match=message) as caught:
+        list(records(path))
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.csv.gz", "t.parquet", "t.xlsx"])
+@given(content=st.binary() | st.text('text,"\n\r\t{}:é\0').map(str.encode))
+def test_no_file_however_damaged_raises_anything_else(name, content):
+    with tempfile.TemporaryDirectory() as folder, suppress(CPTuningError):
+        for where, row in records(written(Path(folder, name), content)):
+            assert name in where
+            assert isinstance(row, dict)
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    with pytest.raises(CPTuningError, match=r"no\.csv does not exist"):
+        list(records(tmp_path / "no.csv"))
+    with pytest.raises(CPTuningError, match="is a folder"):
+        list(records(tmp_path))
+
+
+def test_a_file_that_the_system_does_not_give(tmp_path, monkeypatch):
+    path = written(tmp_path / "t.csv", "text\na\n")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", refuse)
+    with pytest.raises(CPTuningError, match="cannot be read: Permission denied"):
+        list(records(path))
+
+
+def test_parquet_and_xlsx_with_a_column_twice(tmp_path):
+    arrays = [pa.array(["a"]), pa.array(["b"])]
+    pq.write_table(pa.Table.from_arrays(arrays, names=["text", "text"]), tmp_path / "t.parquet")
+    sheet(tmp_path / "t.xlsx", [["text", "text"], ["a", "b"]])
+    for name in ("t.parquet", "t.xlsx"):
+        with pytest.raises(CPTuningError, match="two columns of the same name"):
+            list(records(tmp_path / name))
+
+
+def test_a_sheet_with_nothing_or_too_much_in_it(tmp_path):
+    with pytest.raises(CPTuningError, match="its first sheet needs a header"):
+        list(records(sheet(tmp_path / "t.xlsx", [])))
+    with pytest.raises(CPTuningError, match="row 2 has 2 cells but the header has 1"):
+        list(records(sheet(tmp_path / "t.xlsx", [["text"], ["a", "b"]])))
+
+
+def test_a_truncated_parquet_or_xlsx_is_named(tmp_path):
+    pq.write_table(pa.Table.from_pylist(ROWS * 1000), tmp_path / "t.parquet")
+    sheet(tmp_path / "t.xlsx", [["text"], *[[f"text {i}"] for i in range(1000)]])
+    for name, kind in (("t.parquet", "Parquet"), ("t.xlsx", "XLSX")):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(CPTuningError, match=f"is not a whole {kind} file"):
+            list(records(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.xlsx"])
+def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypatch, name):
+    written(tmp_path / name, "anything")
+    for module in ("pyarrow", "pyarrow.parquet", "openpyxl"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(CPTuningError, match=r'pip install "cptuning\[files\]"'):
+        list(records(tmp_path / name))
+
+
+def test_the_data_folder_imports_nothing_heavy():
+    heavy = "torch", "pandas", "datasets", "pyarrow", "openpyxl", "sklearn", "transformers"
+    code = f"import cptuning.data, sys; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
