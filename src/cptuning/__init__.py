@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from cptuning.registry import list_methods, make_classifier
     from cptuning.storage import load
 
-__version__ = version("cptuning")
-__all__ = ["CPTuningClassifier", "__version__", "list_methods", "load", "make_classifier"]
+__all__ = ["CPTuningClassifier", "list_methods", "load", "make_classifier"]
 
 # Looked up when first used: `import cptuning` costs nothing, and needs neither torch nor sklearn.
 _HOMES = {
@@ -22,6 +21,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("cptuning")
     if name not in _HOMES:
         raise AttributeError(f"module 'cptuning' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,15 +1,15 @@
-"""The scikit-learn face of CP-Tuning: ``fit``, ``predict``, ``explain``, ``add_examples``, ``save``."""
+"""The scikit-learn face of CP-Tuning: fit, predict, explain, add examples, save."""
 
 import inspect
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from cptuning.data import Examples, LabelSpace, as_examples, as_labels
+from cptuning.data import LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
 from cptuning.inference import UNKNOWN, Evidence, Predictor, threshold_for
 from cptuning.inference.scoring import Scores
@@ -20,7 +20,8 @@ try:
     from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
     from sklearn.exceptions import NotFittedError
 except ImportError:  # The base install predicts without scikit-learn.
-    BaseEstimator = ClassifierMixin = TransformerMixin = object
+    # Three of them: no class can have the same base twice.
+    BaseEstimator, ClassifierMixin, TransformerMixin = (type("Base", (), {}) for _ in range(3))
     NotFittedError = CPTuningError
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
     verbose : show a progress bar (on a terminal only).
     callbacks : objects that watch the training, see ``cptuning.training.Callback``.
     checkpoint_dir : a folder for the state of a run; a run that was killed goes on from there.
+        Saving the model clears it.
+    checkpoint_seconds : the least time between two such states.
 
     The others are the settings of the method; None takes the preset's value. They are described
     in ``cptuning.methods.settings.Settings``.
@@ -70,6 +73,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
     'bad'
     >>> clf.add_examples(["where is my parcel?"], ["delivery"]).classes_.tolist()
     ['bad', 'good', 'delivery']
+
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         verbose: bool = True,
         callbacks: "Sequence[Callback] | None" = None,
         checkpoint_dir: str | Path | None = None,
+        checkpoint_seconds: float = 30.0,
         template: str | None = None,
         max_length: int | None = None,
         loss: str | None = None,
@@ -210,6 +215,9 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
 
         self._fitted()
         save(self, Path(folder))
+        if self.checkpoint_dir is not None:  # The model is safe: its state in training can go.
+            for left in Path(self.checkpoint_dir).glob("*.safetensors"):
+                left.unlink()
 
     @property
     def classes_(self) -> Array:
@@ -234,7 +242,8 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         predictor: Predictor | None = getattr(self, "predictor_", None)
         if predictor is None:
             raise NotFittedError(
-                f"This {type(self).__name__} is not fitted yet: call fit, or cptuning.load a folder."
+                f"This {type(self).__name__} is not fitted yet: "
+                "call fit, or take one from cptuning.load."
             )
         return predictor
 
@@ -284,6 +293,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
             precision=self.precision,
             callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
             checkpoint_folder=Path(self.checkpoint_dir) if self.checkpoint_dir else None,
+            checkpoint_seconds=self.checkpoint_seconds,
             prompts=prompts,
         )
 

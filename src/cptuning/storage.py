@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
@@ -19,6 +18,7 @@ from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier, parameter_names
 from cptuning.inference import Encoder, Predictor, SupportSet
+from cptuning.inference.onnx_encoder import ONNX_FILE, OnnxEncoder
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Layout, SpecialTokens, Template
 
@@ -26,10 +26,7 @@ FORMAT = 1
 _FACTS = "cptuning.json"
 _SUPPORT = "support.safetensors"
 _TEXTS = "support.jsonl"
-_PROMPTS = "prompts.safetensors"
 _TOKENIZER = "tokenizer.json"
-_BACKBONE = "backbone"
-_ONNX = "encoder.onnx"
 _PACKAGES = ("cptuning", "numpy", "torch", "transformers", "tokenizers", "scikit-learn")
 
 
@@ -38,14 +35,7 @@ def save(classifier: CPTuningClassifier, folder: Path) -> None:
     encoder = classifier.predictor_.encoder
     with new_folder(folder) as place:
         write_common(classifier, encoder.layout, place)
-        if hasattr(encoder, "module"):
-            encoder.backbone.tokenizer.save_pretrained(place / _BACKBONE)
-            encoder.module.model.save_pretrained(place / _BACKBONE)
-            module = encoder.module
-            own = {"prompts": module.prompts, "centre": module.centre}
-            save_file({n: t.detach().cpu().numpy() for n, t in own.items()}, place / _PROMPTS)
-        else:
-            shutil.copyfile(encoder.path, place / _ONNX)
+        encoder.save(place)
 
 
 def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) -> None:
@@ -90,7 +80,9 @@ def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
     facts = _read_facts(folder)
     try:
         stored = load_file(folder / _SUPPORT)
-        texts = [json.loads(line) for line in (folder / _TEXTS).read_text("utf-8").splitlines()]
+        # Not splitlines(): texts may hold the line separators of Unicode.
+        lines = (folder / _TEXTS).read_text("utf-8").split("\n")
+        texts = [json.loads(line) for line in lines if line]
         layout = _layout(folder, facts["layout"])
         settings = Settings(**facts["settings"])
         examples = _examples(texts, layout.template.is_pair)
@@ -122,33 +114,23 @@ def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
 
 
 def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> Encoder:
-    if (folder / _ONNX).is_file():
-        from cptuning.inference.onnx_encoder import OnnxEncoder
-
-        return OnnxEncoder(layout, folder / _ONNX)
+    if (folder / ONNX_FILE).is_file():
+        return OnnxEncoder(layout, folder / ONNX_FILE)
     try:
-        import torch
-
-        from cptuning.backbone import PromptedEncoder, TextEncoder, load_backbone
+        from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
     except ImportError as error:
         raise CPTuningError(
             f'The model {folder} needs {error.name}: pip install "cptuning[train]", '
             "or export it with `cptuning export` to predict without torch."
         ) from error
-    backbone = load_backbone(folder / _BACKBONE)
-    module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
-    own = load_file(folder / _PROMPTS)
-    with torch.no_grad():
-        module.prompts.copy_(torch.from_numpy(own["prompts"]))
-        module.centre.copy_(torch.from_numpy(own["centre"]))
-    return TextEncoder(layout, module.to(Processes.find(device).device), backbone)
+    return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
 
 
 def _layout(folder: Path, facts: dict[str, Any]) -> Layout:
     try:
         tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-    except Exception as error:  # noqa: BLE001 - the tokenizers library raises bare Exception
+    except Exception as error:
         raise ValueError(f"its tokenizer can't be read: {error}") from error
     return Layout(
         tokenizer,
@@ -223,7 +205,7 @@ def _is_empty(folder: Path) -> bool:
 
 def _plain(classifier: CPTuningClassifier) -> dict[str, Any]:
     """The parameters that can be stored; what is of this machine or process alone is left out."""
-    here_only = ("callbacks", "checkpoint_dir", "device")
+    here_only = ("callbacks", "checkpoint_dir", "checkpoint_seconds", "device", "verbose")
     values = {n: getattr(classifier, n) for n in parameter_names() if n not in here_only}
     return {n: str(v) if isinstance(v, Path) else v for n, v in values.items() if v is not None}
 

@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from cptuning.backbone.adapter import PromptedEncoder
-from cptuning.backbone.loading import Backbone
+from cptuning.backbone.adapter import Features, PromptedEncoder
+from cptuning.backbone.loading import Backbone, load_backbone
 from cptuning.data import Examples
 from cptuning.prompting import Encoding, Layout, Template, collate, token_budget_batches
 
 # A batch of so many tokens, padding included: large enough to fill two cores or a small GPU.
+_BACKBONE = "backbone"
+_OWN = "prompts.safetensors"
+
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
 
 
@@ -25,6 +30,26 @@ class TextEncoder:
     layout: Layout
     module: PromptedEncoder
     backbone: Backbone
+
+    @classmethod
+    def load(
+        cls, folder: Path, layout: Layout, features: Features, device: torch.device
+    ) -> "TextEncoder":
+        """The encoder that :meth:`save` wrote."""
+        backbone = load_backbone(folder / _BACKBONE)
+        module = PromptedEncoder(backbone, layout.prompt_ids, features)
+        own = load_file(folder / _OWN)
+        with torch.no_grad():
+            module.prompts.copy_(own["prompts"])
+            module.centre.copy_(own["centre"])
+        return cls(layout, module.to(device), backbone)
+
+    def save(self, folder: Path) -> None:
+        """Write the backbone as transformers does, and beside it what is CP-Tuning's own."""
+        self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
+        self.module.model.save_pretrained(folder / _BACKBONE)
+        own = {"prompts": self.module.prompts, "centre": self.module.centre}
+        save_file({name: t.detach().cpu() for name, t in own.items()}, folder / _OWN)
 
     def embed(self, examples: Examples) -> NDArray[np.float32]:
         """L2-normalised [OMSK] embeddings, one row an example, in their order."""
@@ -69,6 +94,6 @@ def layout_for(backbone: Backbone, template: Template, max_length: int) -> Layou
         backbone.fast_tokenizer,
         backbone.special,
         template,
-        vocabulary=backbone.model.get_input_embeddings().num_embeddings,
+        vocabulary=backbone.vocabulary,
         max_length=min(max_length, backbone.max_length),
     )

@@ -50,6 +50,13 @@ class Backbone:
         )
 
     @property
+    def vocabulary(self) -> int:
+        """The number of rows of the embedding table; some tokenizers use fewer."""
+        weight = self.model.get_input_embeddings().weight
+        assert isinstance(weight, torch.Tensor)
+        return len(weight)
+
+    @property
     def max_length(self) -> int:
         """The most tokens the model can read at once."""
         config = self.model.config
@@ -84,9 +91,11 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
             "name a folder written by save_pretrained."
         )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         model, has_head = _load_masked_lm(name)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except CPTuningError:
+        raise
+    except Exception as error:  # safetensors and tokenizers raise bare ones of their own
         raise CPTuningError(_why_not(str(name), error)) from error
     return _checked(Backbone(str(name), model, tokenizer, has_head))
 
@@ -122,7 +131,11 @@ def _restore_buffers(model: PreTrainedModel) -> None:
 def _load_masked_lm(name: str | Path) -> tuple[PreTrainedModel, bool]:
     """The masked LM; without its head, and saying so, where the file holds no head."""
     model, info = AutoModelForMaskedLM.from_pretrained(
-        name, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+        name,
+        dtype=torch.float32,
+        use_safetensors=True,
+        trust_remote_code=False,
+        output_loading_info=True,
     )
     inside = model.base_model_prefix + "."
     missing = {str(key) for key in info["missing_keys"]}
@@ -147,13 +160,23 @@ def _checked(backbone: Backbone) -> Backbone:
             f"The tokenizer of {backbone.name} has no mask or padding token: "
             "CP-Tuning needs a BERT-style masked language model."
         )
+    # Without its files a tokenizer loads all the same, and knows no words.
+    table = backbone.model.get_input_embeddings()
+    assert isinstance(table, torch.nn.Embedding)
+    known, rows = len(backbone.tokenizer), table.num_embeddings
+    if not rows / 2 < known <= rows:
+        raise CPTuningError(
+            f"The tokenizer of {backbone.name} knows {known} tokens and the model {rows}: "
+            "they don't belong together, or the tokenizer's files are missing."
+        )
     backbone.model.eval()
     return backbone
 
 
 def _why_not(name: str, error: Exception) -> str:
     if Path(name).is_dir():
-        return f"The folder {name} could not be loaded as a masked language model: {error}"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return f"The folder {name} could not be loaded as a masked language model: {reason}"
     return (
         f"The backbone {name!r} is neither a folder here nor could it be fetched from the hub: "
         "check its name and the network, download it once and give its folder, "

@@ -11,8 +11,8 @@ def pack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
     >>> packed = pack({"w": torch.tensor([[1.0, -0.5], [0.0, 0.25]]), "b": torch.ones(2)})
     >>> packed["w"]
-    tensor([[ 127,  -64],
-            [   0,  127]], dtype=torch.int8)
+    tensor([[127, -64],
+            [  0, 127]], dtype=torch.int8)
     >>> unpack(packed)["w"][1]
     tensor([0.0000, 0.2500])
     """

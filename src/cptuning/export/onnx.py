@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cptuning.errors import CPTuningError
+from cptuning.inference.onnx_encoder import ONNX_FILE
 from cptuning.storage import new_folder, write_common
 
 if TYPE_CHECKING:
@@ -27,12 +28,14 @@ def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
     if not isinstance(encoder, TextEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
 
+    prompted = encoder.module
+
     class Embedder(nn.Module):
         """The whole way from ids to the unit vector, in one graph."""
 
         def __init__(self) -> None:
             super().__init__()
-            self.encoder = encoder.module
+            self.encoder = prompted
 
         def forward(
             self,
@@ -54,7 +57,7 @@ def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
         torch.onnx.export(
             module,
             sample,
-            str(place / "encoder.onnx"),
+            str(place / ONNX_FILE),
             input_names=names,
             output_names=["embeddings"],
             dynamic_axes={**axes, "outputs": {0: "batch"}, "embeddings": {0: "batch"}},

@@ -1,5 +1,6 @@
 """Texts to unit vectors with ONNX Runtime: what an exported model uses, without torch."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Layout, collate, token_budget_batches
 
+ONNX_FILE = "encoder.onnx"
 _TOKEN_BUDGET = 2048
 
 
@@ -24,9 +26,13 @@ class OnnxEncoder:
             self._session = onnxruntime.InferenceSession(
                 str(path), providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # noqa: BLE001 - onnxruntime raises a family of its own
+        except Exception as error:
             raise CPTuningError(f"{path} is no readable ONNX model: export it again.") from error
         self._inputs = {value.name for value in self._session.get_inputs()}
+
+    def save(self, folder: Path) -> None:
+        """Copy the graph into a model folder."""
+        shutil.copyfile(self.path, folder / ONNX_FILE)
 
     def embed(self, examples: Examples) -> FloatArray:
         """L2-normalised [OMSK] embeddings, one row an example, in their order."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from cptuning.inference.calibration import softmax
 from cptuning.inference.familiarity import familiarity
 from cptuning.inference.scoring import Inference, Scores, class_scores
 from cptuning.inference.support import FloatArray, SupportSet
+from cptuning.prompting import Layout
 
 UNKNOWN = "unknown"
 
@@ -19,8 +21,14 @@ UNKNOWN = "unknown"
 class Encoder(Protocol):
     """Anything that turns examples into unit-norm float32 vectors."""
 
+    layout: Layout
+
     def embed(self, examples: Examples) -> FloatArray:
         """One row an example, in their order."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what is needed to have this encoder again."""
         ...
 
 

@@ -6,7 +6,7 @@ The rows of ``z`` (n, d) have unit norm (no loss normalises them), ``labels`` (n
 Half precision is computed, and answered, in float32.
 
 - ``pccl``: pair-wise cost-sensitive contrastive loss, the paper's own, and its ablations.
-- ``sampled_pccl``: the same on one drawn positive and negative an anchor (scalar form only).
+- ``sampled_pccl``: the same on one drawn positive and negative an anchor.
 - ``supcon``: supervised contrastive loss, the log inside or outside the sum over positives.
 - ``triplet``: triplet loss on all triplets of the batch.
 - ``n_pair``: N-pair loss.
@@ -17,7 +17,7 @@ Half precision is computed, and answered, in float32.
 from cptuning.losses.circle import circle, circle_per_anchor
 from cptuning.losses.n_pair import n_pair, n_pair_per_anchor
 from cptuning.losses.pairs import mean_over_anchors
-from cptuning.losses.pccl import pccl, pccl_per_anchor, sampled_pccl
+from cptuning.losses.pccl import pccl, pccl_per_anchor, sampled_pccl, sampled_pccl_per_anchor
 from cptuning.losses.supcon import supcon, supcon_per_anchor
 from cptuning.losses.triplet import triplet, triplet_per_anchor
 
@@ -30,6 +30,7 @@ __all__ = [
     "pccl",
     "pccl_per_anchor",
     "sampled_pccl",
+    "sampled_pccl_per_anchor",
     "supcon",
     "supcon_per_anchor",
     "triplet",

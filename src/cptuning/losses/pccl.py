@@ -81,6 +81,36 @@ def pccl(
     return mean_over_anchors(per_anchor, labels)
 
 
+def sampled_pccl_per_anchor(
+    z: Tensor,
+    labels: Tensor,
+    *,
+    margin: float,
+    tau_n: float,
+    xi: float,
+    generator: torch.Generator | None = None,
+    relaxation: bool = True,
+    detach_relaxation: bool = True,
+) -> Tensor:
+    """:func:`pccl_per_anchor` on one positive and one negative, drawn uniformly at each call.
+
+    This is the ablation "w/o similarity averaging". Zero where an anchor lacks either. Without a
+    ``generator`` torch's own draws.
+
+    >>> z, labels = torch.eye(2)[[0, 0, 1]], torch.tensor([0, 0, 1])
+    >>> sampled_pccl_per_anchor(z, labels, margin=0.5, tau_n=1.0, xi=2.0)
+    tensor([0.5759, 0.5759, 0.0000])
+    """
+    generator = generator or torch.default_generator
+    similarity, positive, negative = pairwise(z, labels)
+    logits = _logits(
+        similarity, positive, margin, tau_n, xi, relaxation=relaxation, detach=detach_relaxation
+    )
+    drawn_positive, drawn_negative = one_drawn(positive, generator), one_drawn(negative, generator)
+    # Without negatives, a lone positive takes the whole softmax: the loss is zero by itself.
+    return contrast(logits, drawn_positive, drawn_negative, form="sum_log", reduction="sum")
+
+
 def sampled_pccl(
     z: Tensor,
     labels: Tensor,
@@ -88,25 +118,26 @@ def sampled_pccl(
     margin: float,
     tau_n: float,
     xi: float,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     relaxation: bool = True,
     detach_relaxation: bool = True,
 ) -> Tensor:
-    """:func:`pccl` on one positive and one negative an anchor, drawn uniformly at each call.
-
-    This is the ablation "w/o similarity averaging". Anchors that lack either are left out.
+    """The mean of :func:`sampled_pccl_per_anchor` over the anchors that have a positive.
 
     >>> z, labels = torch.eye(2)[[0, 0, 1]], torch.tensor([0, 0, 1])
-    >>> sampled_pccl(z, labels, margin=0.5, tau_n=1.0, xi=2.0, generator=torch.Generator())
+    >>> sampled_pccl(z, labels, margin=0.5, tau_n=1.0, xi=2.0)
     tensor(0.5759)
     """
-    similarity, positive, negative = pairwise(z, labels)
-    logits = _logits(
-        similarity, positive, margin, tau_n, xi, relaxation=relaxation, detach=detach_relaxation
+    per_anchor = sampled_pccl_per_anchor(
+        z,
+        labels,
+        margin=margin,
+        tau_n=tau_n,
+        xi=xi,
+        generator=generator,
+        relaxation=relaxation,
+        detach_relaxation=detach_relaxation,
     )
-    drawn_positive, drawn_negative = one_drawn(positive, generator), one_drawn(negative, generator)
-    # Without negatives, a lone positive takes the whole softmax: the loss is zero by itself.
-    per_anchor = contrast(logits, drawn_positive, drawn_negative, form="sum_log", reduction="sum")
     return mean_over_anchors(per_anchor, labels)
 
 

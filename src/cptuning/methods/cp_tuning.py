@@ -1,12 +1,11 @@
 """CP-Tuning itself: the paper's Algorithm 1 as a task for the training loop."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
@@ -14,9 +13,9 @@ from cptuning import losses
 from cptuning.backbone import PromptedEncoder, TextEncoder, to_device
 from cptuning.data import Examples, balanced_batch, uniform_batch
 from cptuning.errors import CPTuningError
-from cptuning.inference import SupportSet, class_scores, familiarity, fit_temperature, log_loss
-from cptuning.inference.scoring import Scores
+from cptuning.inference import SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
+from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Encoding, collate, mask_batch
 from cptuning.training import Processes, Score, gather
@@ -84,7 +83,7 @@ def mean_by_sample(token_losses: Tensor, sample: Tensor, n: int) -> Tensor:
 
 def contrastive_loss(settings: Settings) -> PerAnchor:
     """The contrastive loss that the settings name, as a function of embeddings and labels."""
-    pair_costs = {
+    pair_costs: dict[str, Any] = {
         "margin": settings.margin,
         "tau_n": settings.tau_n,
         "xi": settings.xi,
@@ -98,7 +97,7 @@ def contrastive_loss(settings: Settings) -> PerAnchor:
             reduction=settings.reduction,
             form=settings.form,
         ),
-        "sampled-pccl": partial(losses.sampled_pccl, **pair_costs),
+        "sampled-pccl": partial(losses.sampled_pccl_per_anchor, **pair_costs),
         "supcon": partial(losses.supcon_per_anchor, tau=settings.tau_n, form=settings.form),
         "triplet": partial(losses.triplet_per_anchor, margin=settings.margin),
         "n-pair": losses.n_pair_per_anchor,
@@ -107,25 +106,6 @@ def contrastive_loss(settings: Settings) -> PerAnchor:
         ),
     }
     return choices[settings.loss]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """How a model answered examples that it did not train on."""
-
-    scores: Scores
-    familiarity: NDArray[np.float32]
-    labels: IntArray
-
-    @property
-    def temperature(self) -> float:
-        """The temperature that makes these answers' probabilities right."""
-        return fit_temperature(self.scores, self.labels)
-
-    def score(self) -> Score:
-        """Accuracy and calibrated log-loss."""
-        accuracy = float(np.mean(self.scores.argmax(axis=1) == self.labels))
-        return Score(accuracy, -log_loss(self.scores, self.labels, self.temperature))
 
 
 class CPTuningTask:
@@ -139,9 +119,11 @@ class CPTuningTask:
         train: Examples,
         labels: IntArray,
         *,
+        n_classes: int,
         dev: Examples | None = None,
         dev_labels: IntArray | None = None,
         unlabeled: Examples | None = None,
+        answers: Answers | None = None,
         seed: int = 0,
     ) -> None:
         self.encoder = encoder
@@ -150,7 +132,7 @@ class CPTuningTask:
         self.train = train
         self.labels = labels
         self.dev_labels = dev_labels
-        self.n_classes = int(labels.max()) + 1
+        self.n_classes = n_classes
         self.seed = seed
         # Texts are tokenised once; a batch only picks and masks.
         self.encodings = encoder.layout.encode(train)
@@ -161,8 +143,7 @@ class CPTuningTask:
         self.objective = Objective(encoder.module, settings)
         freeze_lower_layers(encoder.module, settings.frozen_layers)
         self.batch_size = self._divisible(min(settings.batch_size, len(train)))
-        self.held_out: HeldOut | None = None
-        """What the last evaluation saw."""
+        self.answers = answers or Answers()
 
     def _divisible(self, size: int) -> int:
         size -= size % self.processes.count
@@ -184,7 +165,7 @@ class CPTuningTask:
         ]
 
     def inputs(self, batch: int) -> dict[str, Tensor]:
-        """This process's rows of a batch, masked and padded, and everybody's labels."""
+        """What falls to this process of a batch, masked and padded, and everybody's labels."""
         chosen = self._chosen(batch)
         mine = range(self.processes.index, len(chosen), self.processes.count)
         encodings = [self.encodings[chosen[i]] for i in mine]
@@ -228,7 +209,7 @@ class CPTuningTask:
         embeddings = self.encoder.embed_encodings(self.encodings)
         return SupportSet(self.train, embeddings, self.labels)
 
-    def evaluate(self) -> Score | None:
+    def evaluate(self, step: int) -> Score | None:
         """Accuracy and calibrated log-loss on the held-out examples."""
         if self.dev_encodings is None or self.dev_labels is None:
             return None
@@ -236,8 +217,9 @@ class CPTuningTask:
         scores = class_scores(
             embeddings, support, self.n_classes, self.settings.inference, self.settings.k
         )
-        self.held_out = HeldOut(scores, familiarity(embeddings, support), self.dev_labels)
-        return self.held_out.score()
+        held_out = HeldOut(scores, familiarity(embeddings, support), self.dev_labels)
+        self.answers.add(step, held_out)
+        return held_out.score()
 
 
 def freeze_lower_layers(module: PromptedEncoder, count: int) -> None:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import Examples, stratified_folds
+from cptuning.errors import CPTuningError
 from cptuning.inference import SupportSet
 from cptuning.inference.support import IntArray
-from cptuning.methods.cp_tuning import CPTuningTask, HeldOut
+from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.cp_tuning import CPTuningTask
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Template
 from cptuning.training import (
@@ -22,12 +23,9 @@ from cptuning.training import (
     Checkpointer,
     History,
     Processes,
-    Score,
     TrainingPlan,
     train,
 )
-
-Validation = Literal["dev", "cross-fit", "none"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,7 @@ class Fitter:
     prompts: Tensor | None = None
     """Where the prompt vectors start, if not from the rows of the prompt's words."""
     encoder: TextEncoder = field(init=False)
+    n_classes: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         template = Template.parse(self.settings.template)
@@ -93,71 +92,77 @@ class Fitter:
         all folds but one, finds the step at which the left-out examples were answered best, and
         trains on everything up to that step.
         """
+        self.n_classes = int(data.labels.max()) + 1
         if dev is None and folds > 1:
             return self._cross_fit(data, unlabeled, folds)
-        task, history = self._train("final", data, dev, unlabeled)
-        if dev is not None:
-            task.evaluate()
-        return Fitted(self.encoder, task.support(), history, task.held_out)
+        stage = self._stage("training", data, dev, unlabeled)
+        history = stage.run()
+        held_out = stage.task.answers.by_step.get(history.best_step)
+        return Fitted(self.encoder, stage.task.support(), history, held_out)
 
     def _cross_fit(self, data: Labelled, unlabeled: Examples | None, folds: int) -> Fitted:
         fold_of = stratified_folds(data.labels, folds, self.seed)
         # An example that is alone in its class can't be answered by a model without it.
         alone = np.bincount(data.labels)[data.labels] < 2
-        recorders = []
+        by_fold: list[dict[int, HeldOut]] = []
         for fold in range(folds):
-            inside = (fold_of != fold) | alone
-            recorder = _Recorder()
-            if (~inside).any():
-                rest, left_out = data.take(np.flatnonzero(inside)), np.flatnonzero(~inside)
-                self._train(f"fold-{fold}", rest, data.take(left_out), unlabeled, recorder)
-                recorders.append(recorder)
-        answers = {
-            step: _joined([recorder.held_out[step] for recorder in recorders])
-            for step in recorders[0].held_out
-            if all(step in recorder.held_out for recorder in recorders)
-        }
-        scores = {step: answer.score() for step, answer in answers.items()}
+            left_out = (fold_of == fold) & ~alone
+            if left_out.any():
+                rest, away = np.flatnonzero(~left_out), np.flatnonzero(left_out)
+                name = f"fold {fold + 1} of {folds}"
+                stage = self._stage(name, data.take(rest), data.take(away), unlabeled)
+                if not stage.task.answers.finished:
+                    stage.run()
+                    stage.task.answers.finish()
+                by_fold.append(stage.task.answers.by_step)
+        if not by_fold:
+            raise CPTuningError(
+                "Every class has a single example, so none can be left out for cross-fitting: "
+                'add examples, give a dev set, or use validation="none".'
+            )
+        steps = set.intersection(*(set(answers) for answers in by_fold))
+        answers = {step: HeldOut.joined([fold[step] for fold in by_fold]) for step in steps}
+        scores = {step: answers[step].score() for step in sorted(steps)}
         best = max(scores, key=lambda step: (scores[step], -step))
-        task, history = self._train("final", data, None, unlabeled, stop_after=best)
-        history = replace(history, scores=scores, best_step=best)
-        return Fitted(self.encoder, task.support(), history, answers[best])
+        stage = self._stage("training", data, None, unlabeled, stop_after=best)
+        history = replace(stage.run(), scores=scores, best_step=best)
+        return Fitted(self.encoder, stage.task.support(), history, answers[best])
 
-    def _train(
+    def _stage(
         self,
-        stage: str,
+        name: str,
         data: Labelled,
         dev: Labelled | None,
         unlabeled: Examples | None,
-        recorder: "_Recorder | None" = None,
         stop_after: int | None = None,
-    ) -> tuple[CPTuningTask, History]:
+    ) -> "_Stage":
+        """A training from the initial weights, and what an earlier, killed run left of it."""
         self.encoder.module.load_state_dict(self._initial)
+        checkpointer, answers = None, Answers()
+        if self.checkpoint_folder is not None:
+            mark = self._fingerprint(name, data, dev, unlabeled, stop_after)
+            place = self.checkpoint_folder / name.replace(" ", "-")
+            checkpointer = Checkpointer(
+                place.with_suffix(".safetensors"), mark, self.checkpoint_seconds
+            )
+            answers = Answers(
+                place.with_suffix(".answers.safetensors"), mark, writes=self.processes.is_main
+            )
         task = CPTuningTask(
             self.encoder,
             self.settings,
             self.processes,
             data.examples,
             data.labels,
+            n_classes=self.n_classes,
             dev=dev.examples if dev else None,
             dev_labels=dev.labels if dev else None,
             unlabeled=unlabeled,
+            answers=answers,
             seed=self.seed,
         )
-        callbacks = list(self.callbacks) if self.processes.is_main else []
-        if recorder is not None:
-            recorder.task = task
-            callbacks.append(recorder)
-        checkpointer = self._checkpointer(stage, data, dev, unlabeled, stop_after)
-        history = train(
-            task,
-            self.plan,
-            self.processes,
-            callbacks=callbacks,
-            checkpointer=checkpointer,
-            stop_after=stop_after,
-        )
-        return task, history
+        callbacks = self.callbacks if self.processes.is_main else ()
+        return _Stage(name, task, self.plan, self.processes, callbacks, checkpointer, stop_after)
 
     @property
     def plan(self) -> TrainingPlan:
@@ -177,37 +182,37 @@ class Fitter:
             seed=self.seed,
         )
 
-    def _checkpointer(self, stage: str, *parts: object) -> Checkpointer | None:
-        if self.checkpoint_folder is None:
-            return None
-        facts = (stage, asdict(self.settings), self.seed, self.precision, self.backbone.name, parts)
-        fingerprint = sha256(repr(facts).encode()).hexdigest()
-        path = self.checkpoint_folder / f"{stage}.safetensors"
-        return Checkpointer(path, fingerprint, self.checkpoint_seconds)
+    def _fingerprint(self, *parts: object) -> str:
+        """What makes a run this one: settings, data, seed, and the weights that it starts from."""
+        digest = sha256(repr((asdict(self.settings), self.seed, self.precision)).encode())
+        digest.update(repr([float(t.double().sum()) for t in self._initial.values()]).encode())
+        for part in parts:
+            if isinstance(part, Labelled):
+                digest.update(part.labels.tobytes())
+                part = part.examples
+            digest.update(repr(part).encode())
+        return digest.hexdigest()
 
 
-class _Recorder:
-    """Keeps what was answered at each evaluation of a fold."""
+@dataclass(frozen=True)
+class _Stage:
+    """One run of the loop."""
 
-    def __init__(self) -> None:
-        self.task: CPTuningTask | None = None
-        self.held_out: dict[int, HeldOut] = {}
+    name: str
+    task: CPTuningTask
+    plan: TrainingPlan
+    processes: Processes
+    callbacks: Sequence[Callback]
+    checkpointer: Checkpointer | None
+    stop_after: int | None
 
-    def on_start(self, plan: TrainingPlan, step: int) -> None: ...
-
-    def on_step(self, step: int, losses: dict[str, Tensor]) -> None: ...
-
-    def on_evaluate(self, step: int, score: Score) -> None:
-        assert self.task is not None
-        assert self.task.held_out is not None
-        self.held_out[step] = self.task.held_out
-
-    def on_end(self, step: int) -> None: ...
-
-
-def _joined(answers: Sequence[HeldOut]) -> HeldOut:
-    return HeldOut(
-        np.concatenate([a.scores for a in answers]),
-        np.concatenate([a.familiarity for a in answers]),
-        np.concatenate([a.labels for a in answers]),
-    )
+    def run(self) -> History:
+        return train(
+            self.task,
+            self.plan,
+            self.processes,
+            stage=self.name,
+            callbacks=self.callbacks,
+            checkpointer=self.checkpointer,
+            stop_after=self.stop_after,
+        )

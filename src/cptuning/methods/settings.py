@@ -38,6 +38,7 @@ class Settings:
     weight_decay: float
     warmup: float
     clip_norm: float
+    """The longest gradient; 0: any."""
     batch_size: int
     batches: Literal["uniform", "balanced"]
     accumulate: int
@@ -74,7 +75,7 @@ _PAPER = Settings(
     prompt_learning_rate=None,
     weight_decay=0.0,
     warmup=0.0,
-    clip_norm=float("inf"),
+    clip_norm=0.0,
     batch_size=16,
     batches="uniform",
     accumulate=1,
@@ -84,13 +85,13 @@ _PAPER = Settings(
     frozen_layers=0,
     inference="knn",
     k=3,
-    temperature=0.3,
+    temperature=0.25,
 )
 
 _DEFAULT = replace(
     _PAPER,
     template="{a} it is so [MASK] .",
-    tau_n=1 / 16,
+    tau_n=1 / 8,
     reduction="mean",
     centred=True,
     optimizer="adamw",
@@ -99,8 +100,8 @@ _DEFAULT = replace(
     warmup=0.1,
     clip_norm=1.0,
     batches="balanced",
-    steps=100,
-    evaluate_every=10,
+    steps=40,
+    evaluate_every=5,
     inference="unit-prototype",
 )
 
@@ -140,8 +141,9 @@ _AT_LEAST = {
     "frozen_layers": 0,
     "weight_decay": 0,
     "margin": 0,
+    "clip_norm": 0,
 }
-_ABOVE_ZERO = ("tau_n", "xi", "learning_rate", "clip_norm", "temperature")
+_ABOVE_ZERO = ("tau_n", "xi", "learning_rate", "temperature")
 _SHARES = ("contrastive_weight", "mlm_rate", "warmup")
 _CHOICES = {
     field.name: field.type.__args__  # type: ignore[union-attr]

@@ -1,5 +1,6 @@
 """Text to token ids: where [CLS], the texts, [PRO], [OMSK] and the separators stand."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ class SpecialTokens:
     @classmethod
     def of(cls, tokenizer: Tokenizer, mask: int, pad: int) -> "SpecialTokens":
         """Read them off what the tokenizer itself does with a pair of texts."""
-        pair = tokenizer.encode("a", "a")
+        pair = _plain_copy(tokenizer).encode("a", "a")
         is_text = [not special for special in pair.special_tokens_mask]
         start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
         middle = [i for i in range(start, end) if not is_text[i]]
@@ -87,11 +88,8 @@ class Layout:
         vocabulary: int,
         max_length: int,
     ) -> None:
-        # A copy: the caller's tokenizer keeps its own settings.
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._tokenizer.encode_special_tokens = True
+        self._given = tokenizer.to_str()
+        self._tokenizer = _plain_copy(tokenizer)
         self.special = special
         self.template = template
         self.vocabulary = vocabulary
@@ -106,7 +104,7 @@ class Layout:
 
     def save_tokenizer(self, path: Path) -> None:
         """Write the tokenizer as a ``tokenizer.json``."""
-        self._tokenizer.save(str(path))
+        path.write_text(self._given, "utf-8")
 
     def encode(self, examples: Examples) -> list[Encoding]:
         """The model inputs of the examples, in their order."""
@@ -127,7 +125,7 @@ class Layout:
     def _tokenize(self, texts: Sequence[str], which: str) -> list[list[int]]:
         space = " " if self._needs_space(which) else ""
         encoded = self._tokenizer.encode_batch_fast(
-            [space + text for text in texts], add_special_tokens=False
+            [space + text if text else "" for text in texts], add_special_tokens=False
         )
         return [item.ids for item in encoded]
 
@@ -196,6 +194,24 @@ class Layout:
             output=output,
             shortened=any(kept[which] < len(tokens[which]) for which in tokens),
         )
+
+
+def _plain_copy(tokenizer: Tokenizer) -> Tokenizer:
+    """A copy that neither cuts nor pads, and to which special tokens in a text are text."""
+    facts = json.loads(tokenizer.to_str())
+    if facts["model"]["type"] == "Unigram":
+        # Such a model finds any piece of its vocabulary in a text, special tokens as well. A text
+        # has "▁" in the place of spaces by then, so a piece with a space in it is never found.
+        hidden = {t["content"]: f" {t['content']}" for t in facts["added_tokens"] if t["special"]}
+        for token in facts["added_tokens"]:
+            token["content"] = hidden.get(token["content"], token["content"])
+        vocabulary = facts["model"]["vocab"]
+        facts["model"]["vocab"] = [[hidden.get(p, p), score] for p, score in vocabulary]
+    copy = Tokenizer.from_str(json.dumps(facts))
+    copy.no_truncation()
+    copy.no_padding()
+    copy.encode_special_tokens = True
+    return copy
 
 
 def shares(room: int, lengths: dict[str, int]) -> dict[str, int]:

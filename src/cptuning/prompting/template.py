@@ -80,7 +80,7 @@ class Template:
             elif piece.strip():
                 if "{" in piece or "}" in piece:
                     raise CPTuningError(
-                        f"The template {source!r} has a lone brace: write {{a}} or {{b}} for a text."
+                        f"The template {source!r} has a lone brace: texts are written {{a}}, {{b}}."
                     )
                 parts.append(Words(piece.rstrip()))
             spaced = piece[-1:].isspace()

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,11 +77,9 @@ class Checkpointer:
     def __post_init__(self) -> None:
         self._last = time.monotonic()
 
-    def maybe_save(self, state: Callable[[], Checkpoint]) -> None:
-        """Save, if enough time has passed."""
-        if time.monotonic() - self._last >= self.seconds:
-            self.save(state())
-            self._last = time.monotonic()
+    def is_due(self) -> bool:
+        """Whether enough time has passed since the last save."""
+        return time.monotonic() - self._last >= self.seconds
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write to a temporary name, make it durable, then rename."""
@@ -103,6 +100,7 @@ class Checkpointer:
             _log.warning("The checkpoint %s could not be written: %s", self.path, error)
         finally:
             temporary.unlink(missing_ok=True)
+            self._last = time.monotonic()
 
     def load(self) -> Checkpoint | None:
         """The saved state of this very run, or None."""

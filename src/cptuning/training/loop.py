@@ -1,6 +1,6 @@
 """The one training loop: every method gives it a task, and gets the best weights back."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,8 +25,10 @@ class Score:
 class Task(Protocol):
     """What a method gives the loop."""
 
-    objective: nn.Module
-    """Its forward pass gives the losses; all its trainable parameters are trained."""
+    @property
+    def objective(self) -> nn.Module:
+        """The module whose forward pass gives the losses, and whose parameters are trained."""
+        ...
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The trainable parameters as an optimiser takes them, each group with its rate."""
@@ -36,15 +38,15 @@ class Task(Protocol):
         """The arguments of the objective for a batch: a pure function of its number."""
         ...
 
-    def evaluate(self) -> Score | None:
-        """The score of the weights as they are; None where nothing is held out."""
+    def evaluate(self, step: int) -> Score | None:
+        """The score of the weights after so many steps; None where nothing is held out."""
         ...
 
 
 class Callback(Protocol):
     """Something that watches a run: a progress bar, a logger."""
 
-    def on_start(self, plan: TrainingPlan, step: int) -> None:
+    def on_start(self, stage: str, step: int, last: int) -> None:
         """Training begins, at step 0 or where an earlier run was cut off."""
 
     def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
@@ -76,6 +78,7 @@ def train(
     plan: TrainingPlan,
     processes: Processes,
     *,
+    stage: str = "training",
     callbacks: Sequence[Callback] = (),
     checkpointer: Checkpointer | None = None,
     stop_after: int | None = None,
@@ -98,30 +101,32 @@ def train(
     if checkpointer and (found := checkpointer.load()):
         start, history, best = found.step, _history(found), found.best
         found.restore(trained, optimizer)
-    _notify(callbacks, lambda watcher: watcher.on_start(plan, start))
+    for callback in callbacks:
+        callback.on_start(stage, start, last)
     step = start
     try:
         for step in range(start, last + 1):
             if step not in history.scores and (step % plan.evaluate_every == 0 or step == last):
-                score = task.evaluate()
+                score = task.evaluate(step)
                 if score is not None:
                     history.scores[step] = score
-                    _notify(callbacks, lambda watcher, at=step: watcher.on_evaluate(at, score))
+                    for callback in callbacks:
+                        callback.on_evaluate(step, score)
                     if history.best is None or step == 0 or score > history.best:
                         history.best_step = step
                         best = {name: p.detach().cpu().clone() for name, p in trained.items()}
                     elif _has_settled(history, step, plan):
                         break
-            if checkpointer and processes.is_main and step > start:
-                checkpointer.maybe_save(
-                    lambda at=step: Checkpoint.of(at, trained, optimizer, best, _facts(history))
-                )
+            if checkpointer and processes.is_main and step > start and checkpointer.is_due():
+                checkpointer.save(Checkpoint.of(step, trained, optimizer, best, _facts(history)))
             if step == last:
                 break
             losses = _one_step(model, task, plan, optimizer, step, device)
-            _notify(callbacks, lambda watcher, at=step: watcher.on_step(at + 1, losses))
+            for callback in callbacks:
+                callback.on_step(step + 1, losses)
     finally:
-        _notify(callbacks, lambda watcher: watcher.on_end(step))
+        for callback in callbacks:
+            callback.on_end(step)
     history.last_step = step
     if best is None:
         history.best_step = step
@@ -147,9 +152,10 @@ def _one_step(
     for part in range(plan.accumulate):
         with _precision(plan, device):
             losses = model(**task.inputs(step * plan.accumulate + part))
-        (losses["loss"] / plan.accumulate).backward()
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    torch.nn.utils.clip_grad_norm_(parameters, plan.clip_norm)
+        torch.autograd.backward(losses["loss"] / plan.accumulate)
+    if plan.clip_norm > 0:
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        torch.nn.utils.clip_grad_norm_(parameters, plan.clip_norm)
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * plan.rate(step)
     optimizer.step()
@@ -189,8 +195,3 @@ def _facts(history: History) -> dict[str, object]:
 def _history(found: Checkpoint) -> History:
     scores = {int(step): Score(*values) for step, values in found.facts["scores"].items()}
     return History(scores, best_step=found.facts["best_step"])
-
-
-def _notify(callbacks: Iterable[Callback], tell: Callable[[Callback], None]) -> None:
-    for callback in callbacks:
-        tell(callback)

@@ -15,6 +15,7 @@ class TrainingPlan:
     warmup: float
     """The share of the steps over which the learning rate rises from zero."""
     clip_norm: float
+    """The longest gradient; 0: any."""
     accumulate: int
     """How many batches one step of the optimiser sees."""
     evaluate_every: int

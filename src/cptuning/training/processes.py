@@ -1,5 +1,6 @@
 """Where a run happens: the device, and which of several processes this one is."""
 
+import os
 from dataclasses import dataclass
 
 import torch
@@ -33,7 +34,7 @@ class Processes:
                 raise CPTuningError(
                     f"The device {device!r} is not there: use 'auto' or 'cpu'."
                 ) from error
-            if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # no launcher started us
                 return cls(wanted)
         state = PartialState(cpu=device == "cpu")
         return cls(state.device, state.process_index, state.num_processes)
@@ -52,4 +53,5 @@ def gather(local: Tensor) -> Tensor:
     """
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return local
-    return torch.cat(torch.distributed.nn.functional.all_gather(local))
+    rows: tuple[Tensor, ...] = torch.distributed.nn.functional.all_gather(local)
+    return torch.cat(rows)

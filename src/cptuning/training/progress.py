@@ -5,23 +5,21 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from torch import Tensor
 
 from cptuning.training.loop import Score
-from cptuning.training.plan import TrainingPlan
 
 
 class ProgressBar:
     """Draws a run on standard error; on anything but a terminal it stays silent."""
 
-    def __init__(self, title: str = "Training", console: Console | None = None) -> None:
-        self._title = title
+    def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
         self._progress: Progress | None = None
         self._task = TaskID(0)
         self._every = 1
 
-    def on_start(self, plan: TrainingPlan, step: int) -> None:
+    def on_start(self, stage: str, step: int, last: int) -> None:
         """Show the empty bar."""
         # Reading a loss makes the host wait for the device: on a GPU not at every step.
-        self._every = max(1, plan.steps // 50)
+        self._every = max(1, last // 50)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -35,7 +33,7 @@ class ProgressBar:
         )
         self._progress.start()
         self._task = self._progress.add_task(
-            self._title, total=plan.steps, completed=step, loss="-", dev="-"
+            stage.capitalize(), total=last, completed=step, loss="-", dev="-"
         )
 
     def on_step(self, step: int, losses: dict[str, Tensor]) -> None:

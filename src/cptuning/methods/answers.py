@@ -1,0 +1,103 @@
+"""What models answered examples that they did not train on, evaluation by evaluation."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from cptuning.inference import fit_temperature, log_loss
+from cptuning.inference.scoring import Scores
+from cptuning.inference.support import IntArray
+from cptuning.training import Score
+
+_log = logging.getLogger("cptuning")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Class scores of held-out examples, their nearness to known ones, and their labels."""
+
+    scores: Scores
+    familiarity: NDArray[np.float32]
+    labels: IntArray
+
+    @property
+    def temperature(self) -> float:
+        """The temperature that makes these answers' probabilities right."""
+        return fit_temperature(self.scores, self.labels)
+
+    def score(self) -> Score:
+        """Accuracy and calibrated log-loss."""
+        accuracy = float(np.mean(self.scores.argmax(axis=1) == self.labels))
+        return Score(accuracy, -log_loss(self.scores, self.labels, self.temperature))
+
+    @classmethod
+    def joined(cls, parts: Sequence["HeldOut"]) -> "HeldOut":
+        """The answers of several models to an example each."""
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.familiarity for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+        )
+
+
+@dataclass
+class Answers:
+    """The answers of one fold's model by step; in a file too, where a run may have to resume."""
+
+    path: Path | None = None
+    fingerprint: str = ""
+    writes: bool = True
+    by_step: dict[int, HeldOut] = field(default_factory=dict)
+    finished: bool = False
+
+    def __post_init__(self) -> None:
+        if self.path is not None and self.path.is_file():
+            self._read(self.path)
+
+    def add(self, step: int, answer: HeldOut) -> None:
+        """Keep what was answered after so many steps."""
+        self.by_step[step] = answer
+        self.write()
+
+    def finish(self) -> None:
+        """The fold needs no more training."""
+        self.finished = True
+        self.write()
+
+    def write(self) -> None:
+        """Write to a temporary name, then rename."""
+        if self.path is None or not self.writes:
+            return
+        arrays = {
+            f"{step}/{name}": getattr(answer, name)
+            for step, answer in self.by_step.items()
+            for name in ("scores", "familiarity", "labels")
+        }
+        facts = {"fingerprint": self.fingerprint, "finished": str(self.finished)}
+        temporary = self.path.with_suffix(".tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            save_file(arrays, temporary, metadata=facts)
+            temporary.replace(self.path)
+        except (OSError, SafetensorError) as error:
+            _log.warning("%s could not be written: %s", self.path, error)
+
+    def _read(self, path: Path) -> None:
+        try:
+            with safe_open(path, framework="numpy") as file:
+                facts = file.metadata() or {}
+                if facts.get("fingerprint") != self.fingerprint:
+                    return
+                steps = {int(key.split("/")[0]) for key in file.keys()}  # noqa: SIM118
+                for step in sorted(steps):
+                    names = ("scores", "familiarity", "labels")
+                    self.by_step[step] = HeldOut(*(file.get_tensor(f"{step}/{n}") for n in names))
+                self.finished = facts.get("finished") == "True"
+        except (OSError, SafetensorError, ValueError) as error:
+            _log.warning("%s can't be read (%s): starting afresh.", path, error)

@@ -1,0 +1,134 @@
+"""A fitted model's answers to labelled texts, with all that a report says about them."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cptuning.data import Examples
+from cptuning.inference import UNKNOWN, Evidence, Predictor, expected_calibration_error, softmax
+from cptuning.inference.support import FloatArray
+from cptuning.reporting.metrics import Confusion, wilson_interval
+
+
+@dataclass(frozen=True)
+class HardError:
+    """A wrong answer, and the labelled examples that led to it."""
+
+    text: str | tuple[str, str]
+    truth: Hashable
+    answer: Hashable
+    confidence: float
+    evidence: list[Evidence]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Texts with their true labels, the answers to them, and how sure each answer is."""
+
+    predictor: Predictor
+    examples: Examples
+    truth: list[Hashable]
+    answers: list[Hashable]
+    confidence: NDArray[np.float64]
+    embeddings: FloatArray
+
+    @classmethod
+    def of(
+        cls, predictor: Predictor, examples: Examples, labels: Sequence[Hashable]
+    ) -> "Evaluation":
+        """Let the model answer."""
+        embeddings = predictor.transform(examples)
+        return cls(
+            predictor,
+            examples,
+            truth=list(labels),
+            answers=predictor.labels_of(embeddings).tolist(),
+            confidence=softmax(predictor.scores(embeddings), predictor.temperature).max(axis=1),
+            embeddings=embeddings,
+        )
+
+    @cached_property
+    def confusion(self) -> Confusion:
+        """Right and wrong answers by class; the model's classes come first, in its order."""
+        return Confusion.of(self.truth, self.answers, self.predictor.label_space.classes)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the accuracy."""
+        return wilson_interval(self.confusion.right, self.confusion.n)
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Which answers are right."""
+        return np.array([a == t for a, t in zip(self.answers, self.truth, strict=True)])
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Which texts got a class for an answer, not "unknown": only these have a probability."""
+        if self.predictor.unknown_threshold is None:
+            return np.ones(len(self.answers), dtype=bool)
+        return np.array([answer != UNKNOWN for answer in self.answers])
+
+    @property
+    def calibration_error(self) -> float | None:
+        """The expected calibration error of the texts that were answered; None if none was."""
+        answered = self.answered
+        if not answered.any():
+            return None
+        return expected_calibration_error(self.confidence[answered], self.right[answered])
+
+    @property
+    def foreign_labels(self) -> dict[Hashable, int]:
+        """Labels that the model can't answer, and how often they occur."""
+        known = {*self.predictor.label_space.classes}
+        if self.predictor.unknown_threshold is not None:
+            known.add(UNKNOWN)
+        return dict(Counter(label for label in self.truth if label not in known))
+
+    @property
+    def overlap(self) -> int:
+        """How many of the texts are among the model's own labelled examples."""
+        own = set(self.predictor.support.examples)
+        return sum(example in own for example in self.examples)
+
+    def hardest_errors(self, limit: int = 20, k: int = 3) -> list[HardError]:
+        """The wrong answers that the model was surest of, each with its nearest examples."""
+        wrong = np.flatnonzero(~self.right & self.answered)
+        chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
+        texts = list(self.examples)
+        return [
+            HardError(
+                texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), evidence
+            )
+            for i, evidence in zip(
+                chosen, self.predictor.evidence(self.embeddings[chosen], k), strict=True
+            )
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as JSON can hold them."""
+        confusion = self.confusion
+        return {
+            "accuracy": confusion.accuracy,
+            "accuracy_interval": list(self.interval),
+            "macro_f1": confusion.macro_f1,
+            "majority": confusion.majority,
+            "n": confusion.n,
+            "calibration_error": self.calibration_error,
+            "unknown_answers": int((~self.answered).sum()),
+            "classes": {
+                str(score.label): {
+                    "precision": score.precision,
+                    "recall": score.recall,
+                    "f1": score.f1,
+                    "n": score.support,
+                }
+                for score in confusion.by_class()
+            },
+            "foreign_labels": {str(label): n for label, n in self.foreign_labels.items()},
+        }

@@ -1,0 +1,266 @@
+"""Pictures as inline SVG whose colours follow the page, light or dark."""
+
+import re
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cptuning.errors import CPTuningError
+from cptuning.inference.support import IntArray
+from cptuning.reporting.metrics import Confusion, ReliabilityBin
+
+# Told apart on light and on dark ground; more classes than colours begin again from the first.
+CLASS_COLOURS = (
+    "#4e79a7",
+    "#f28e2b",
+    "#e15759",
+    "#59a14f",
+    "#b07aa1",
+    "#76b7b2",
+    "#d4a72c",
+    "#ff7c93",
+    "#9c755f",
+    "#8a8f98",
+)
+
+# A picture this wide is as wide as a telephone: its letters need no shrinking there.
+_WIDTH = 4.7
+
+_MOST_NUMBERED_CLASSES = 12
+_MOST_NAMED_CLASSES = 40
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of everything but the classes."""
+
+    ink: str
+    muted: str
+    line: str
+    accent: str
+    warm: str
+
+
+# Colours that stand for the page's own: they are exchanged for its CSS variables.
+PAGE = Theme(ink="#010203", muted="#040506", line="#070809", accent="#0a0b0c", warm="#0d0e0f")
+PAPER = Theme(ink="#1c2024", muted="#60646c", line="#d9d9e0", accent="#2f6fdb", warm="#d9622b")
+
+
+def class_colour(number: int) -> str:
+    """The colour of a class by its number.
+
+    >>> class_colour(0) == class_colour(len(CLASS_COLOURS))
+    True
+    """
+    return CLASS_COLOURS[number % len(CLASS_COLOURS)]
+
+
+def confusion_picture(confusion: Confusion) -> str:
+    """True classes as rows, answers as columns; the deeper the colour, the larger the share."""
+    classes, counts = confusion.classes, confusion.counts
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    with _drawing(PAGE) as new_figure:
+        figure, axes = new_figure(_WIDTH * (0.95 if len(classes) > 3 else 0.8))
+        cells = np.zeros((*shares.shape, 4))
+        cells[..., :3] = 47 / 255, 111 / 255, 219 / 255
+        cells[..., 3] = 0.75 * shares
+        axes.imshow(cells, interpolation="nearest")
+        if len(classes) <= _MOST_NAMED_CLASSES:
+            names = [_short(label) for label in classes]
+            axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+            axes.set_yticks(range(len(names)), names)
+        else:
+            axes.set_xticks([])
+            axes.set_yticks([])
+        if len(classes) <= _MOST_NUMBERED_CLASSES:
+            for row, column in zip(*np.nonzero(counts), strict=True):
+                axes.text(column, row, str(counts[row, column]), ha="center", va="center")
+        axes.set_xlabel("answer")
+        axes.set_ylabel("true class")
+        return _inline_svg(figure, "confusion", "Confusion matrix")
+
+
+def reliability_picture(bins: Sequence[ReliabilityBin]) -> str:
+    """Accuracy against confidence; on the diagonal the probabilities mean what they say."""
+    with _drawing(PAGE) as new_figure:
+        figure, axes = new_figure(_WIDTH * 0.8)
+        axes.plot([0, 1], [0, 1], color=PAGE.muted, linestyle=(0, (4, 3)), linewidth=1)
+        confidence = [b.confidence for b in bins]
+        accuracy = [b.accuracy for b in bins]
+        axes.vlines(confidence, confidence, accuracy, color=PAGE.warm, alpha=0.6, linewidth=2)
+        largest = max(b.n for b in bins)
+        sizes = [18 + 160 * b.n / largest for b in bins]
+        axes.scatter(confidence, accuracy, s=sizes, color=PAGE.accent, alpha=0.85, zorder=3)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_xlabel("confidence")
+        axes.set_ylabel("share that is right")
+        axes.grid(color=PAGE.line, linewidth=0.8)
+        return _inline_svg(figure, "reliability", "Reliability diagram")
+
+
+def embedding_picture(
+    points: NDArray[np.float64], classes: IntArray, is_train: NDArray[np.bool_]
+) -> str:
+    """Test texts as dots, training examples as outlined diamonds, coloured by true class.
+
+    A text whose class is unknown to the model has the class number -1 and is grey.
+    """
+    with _drawing(PAGE) as new_figure:
+        figure, axes = new_figure(_WIDTH * 0.85)
+        colours = np.array([class_colour(c) if c >= 0 else PAGE.muted for c in classes])
+        # Few points can be large; many would be one blot.
+        size = float(np.clip(9000 / max(1, len(points)), 8, 34))
+        test = ~is_train
+        axes.scatter(*points[test].T, s=size, c=colours[test], alpha=0.7, linewidths=0)
+        axes.scatter(
+            *points[is_train].T,
+            s=size * 1.7,
+            c=colours[is_train],
+            marker="D",
+            edgecolors=PAGE.ink,
+            linewidths=0.8,
+            zorder=3,
+        )
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return _inline_svg(figure, "embeddings", "Embeddings of training and test texts")
+
+
+def curve_picture(
+    sizes: Sequence[int],
+    means: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    repeats: Sequence[Sequence[float]],
+    *,
+    majority: float,
+) -> str:
+    """Accuracy against examples a class, for a page."""
+    with _drawing(PAGE) as new_figure:
+        figure = _curve(new_figure, PAGE, sizes, means, intervals, repeats, majority)
+        return _inline_svg(figure, "curve", "Accuracy against examples a class")
+
+
+def curve_png(
+    sizes: Sequence[int],
+    means: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    repeats: Sequence[Sequence[float]],
+    *,
+    majority: float,
+) -> bytes:
+    """The same as a PNG file."""
+    with _drawing(PAPER) as new_figure:
+        figure = _curve(new_figure, PAPER, sizes, means, intervals, repeats, majority)
+        buffer = BytesIO()
+        figure.savefig(buffer, format="png", dpi=200, facecolor="white")
+        return buffer.getvalue()
+
+
+def _curve(
+    new_figure: Any,
+    theme: Theme,
+    sizes: Sequence[int],
+    means: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    repeats: Sequence[Sequence[float]],
+    majority: float,
+) -> Any:
+    figure, axes = new_figure(_WIDTH * 0.7)
+    known = [(s, *i) for s, i in zip(sizes, intervals, strict=True) if i is not None]
+    if known:
+        at, low, high = zip(*known, strict=True)
+        axes.fill_between(at, low, high, color=theme.accent, alpha=0.15, linewidth=0)
+    for size, values in zip(sizes, repeats, strict=True):
+        axes.scatter([size] * len(values), values, s=10, color=theme.muted, alpha=0.7, zorder=2)
+    axes.plot(sizes, means, color=theme.accent, marker="o", linewidth=2, markersize=5, zorder=3)
+    axes.axhline(majority, color=theme.warm, linestyle=(0, (4, 3)), linewidth=1)
+    axes.annotate(
+        "majority class",
+        (1, majority),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, 4),
+        textcoords="offset points",
+        ha="right",
+        color=theme.warm,
+    )
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1.02)
+    axes.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
+    axes.set_xlabel("examples a class")
+    axes.set_ylabel("accuracy")
+    axes.grid(axis="y", color=theme.line, linewidth=0.8)
+    return figure
+
+
+@contextmanager
+def _drawing(theme: Theme) -> Iterator[Any]:
+    """Gives a maker of figures with one pair of axes each; nothing of matplotlib stays changed."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise CPTuningError(f'Pictures need {error.name}: pip install "cptuning[train]".') from error
+
+    def new_figure(height: float) -> Any:
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        return figure, figure.subplots()
+
+    style = {
+        "svg.fonttype": "none",  # Letters stay letters: small, sharp, and in the page's font.
+        "svg.hashsalt": "cptuning",
+        "text.parse_math": False,  # A class may be called "$5 off$".
+        "font.size": 10,
+        "text.color": theme.ink,
+        "axes.labelcolor": theme.muted,
+        "axes.edgecolor": theme.line,
+        "axes.facecolor": "none",
+        "xtick.color": theme.line,
+        "ytick.color": theme.line,
+        "xtick.labelcolor": theme.ink,
+        "ytick.labelcolor": theme.ink,
+        "axes.axisbelow": True,
+    }
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        # A script that matplotlib has no letters for: the browser does.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield new_figure
+
+
+def _inline_svg(figure: Any, name: str, description: str) -> str:
+    """The figure as an SVG element whose names don't clash with those of another on the page."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    svg = buffer.getvalue().decode("utf-8")
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
+    # The page says how wide a picture is; its own shape says how high.
+    svg = re.sub(r'^<svg([^>]*?) width="[^"]*"', r"<svg\1", svg)
+    svg = re.sub(r'^<svg([^>]*?) height="[^"]*"', r"<svg\1", svg)
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{description}"', 1)
+    # Only inside tags: what stands between them may be the name of a class.
+    return re.sub(r"<[^>]+>", lambda tag: _page_tag(tag.group(), name), svg)
+
+
+def _page_tag(tag: str, name: str) -> str:
+    """A tag with ids of its own, and with the page's font and colours."""
+    tag = re.sub(r'\bid="', f'id="{name}-', tag)
+    tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", tag)
+    tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)
+    for field, colour in asdict(PAGE).items():
+        tag = tag.replace(colour, f"var(--{field})")
+    return tag
+
+
+def _short(label: Hashable, limit: int = 18) -> str:
+    name = str(label)
+    return name if len(name) <= limit else name[: limit - 1] + "…"

@@ -1,0 +1,52 @@
+"""Embeddings on a plane: t-SNE, or principal components where there are too few of them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cptuning.errors import CPTuningError
+from cptuning.inference.support import FloatArray, IntArray
+
+# t-SNE shows neighbourhoods; with fewer points there are none to show.
+FEWEST_FOR_TSNE = 30
+
+
+def subsample(n: int, most: int, seed: int = 0) -> IntArray:
+    """``most`` of ``n`` row numbers at random, in order; all of them if there are no more.
+
+    >>> subsample(3, most=5).tolist(), len(subsample(9, most=5))
+    ([0, 1, 2], 5)
+    """
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False))
+
+
+def project(embeddings: FloatArray, seed: int = 0) -> tuple[NDArray[np.float64], str]:
+    """A point on the plane for each embedding, and the name of the method that put it there.
+
+    >>> points, method = project(np.eye(4, dtype=np.float32))
+    >>> points.shape, method
+    ((4, 2), 'PCA')
+    """
+    # Rows that are all alike have no neighbourhoods either, however many they are.
+    distinct = len(np.unique(embeddings, axis=0))
+    if distinct < FEWEST_FOR_TSNE:
+        return _principal_components(embeddings), "PCA"
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError as error:
+        raise CPTuningError(
+            f'The report needs {error.name}: pip install "cptuning[train]".'
+        ) from error
+    perplexity = min(30.0, (len(embeddings) - 1) / 3)
+    method = TSNE(perplexity=perplexity, init="pca", random_state=seed)
+    return np.asarray(method.fit_transform(embeddings), dtype=np.float64), "t-SNE"
+
+
+def _principal_components(embeddings: FloatArray) -> NDArray[np.float64]:
+    centred = embeddings.astype(np.float64) - embeddings.mean(axis=0, dtype=np.float64)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    points = np.zeros((len(embeddings), 2))
+    plane = centred @ directions[:2].T
+    points[:, : plane.shape[1]] = plane
+    return points

@@ -1,0 +1,40 @@
+"""What the tests of all folders share: tiny models, no network, no time limits on examples."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Read when transformers is imported: no test asks the hub for anything.
+os.environ["HF_HUB_OFFLINE"] = "1"
+# Read when torch is imported: threads waiting for each other are most of a tiny model's time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The first call of a torch operation can take long: time limits on examples would only flicker.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives the folder of a tiny masked LM by its architecture; it is made when first wanted."""
+    root = tmp_path_factory.mktemp("tiny")
+
+    @cache
+    def folder(architecture: str) -> Path:
+        from tests.tiny import save_tiny
+
+        return save_tiny(architecture, root / architecture)
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def headless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny encoder without a masked-LM head."""
+    from tests.tiny import save_headless
+
+    return save_headless(tmp_path_factory.mktemp("headless"))

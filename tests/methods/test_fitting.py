@@ -1,0 +1,148 @@
+"""Which weights are kept, what cross-fitting sees, and that a killed run ends as an unbroken one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from cptuning.data import Examples
+from cptuning.errors import CPTuningError
+from cptuning.methods.fitting import Fitter, Labelled
+from cptuning.methods.settings import settings_for
+from cptuning.training import Processes
+
+CPU = Processes(torch.device("cpu"))
+
+
+def make_fitter(backbone, **changes):
+    small = {"steps": 6, "evaluate_every": 2, "batch_size": 6, "learning_rate": 1e-3}
+    return Fitter(backbone, settings_for("default", pair=False, **small | changes), CPU, seed=5)
+
+
+def test_with_a_dev_set_the_best_step_is_kept_and_its_answers_too(backbone, data):
+    fitted = make_fitter(backbone).fit(data, dev=data)
+    assert set(fitted.history.scores) == {0, 2, 4, 6}
+    assert fitted.history.best == max(fitted.history.scores.values())
+    assert fitted.held_out.score() == fitted.history.best
+    # The support set was embedded with the weights that were kept.
+    again = fitted.encoder.embed(data.examples)
+    np.testing.assert_allclose(again, fitted.support.embeddings, atol=1e-6)
+
+
+def test_without_a_dev_set_the_last_weights_are_kept(backbone, data):
+    fitted = make_fitter(backbone).fit(data)
+    assert fitted.history.best_step == 6
+    assert fitted.held_out is None
+
+
+def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it(backbone, data):
+    seen = []
+
+    class Spy:
+        def on_start(self, stage, step, last):
+            seen.append((stage, last))
+
+        def on_step(self, step, losses): ...
+        def on_evaluate(self, step, score): ...
+        def on_end(self, step): ...
+
+    fitter = make_fitter(backbone)
+    fitter.callbacks = [Spy()]
+    fitted = fitter.fit(data, folds=3)
+    assert [stage for stage, _ in seen] == [
+        "fold 1 of 3",
+        "fold 2 of 3",
+        "fold 3 of 3",
+        "training",
+    ]
+    assert seen[-1][1] == fitted.history.best_step
+    assert len(fitted.held_out.labels) == len(data.labels)
+    assert sorted(fitted.held_out.labels) == sorted(data.labels)
+    # Nobody met itself: an example that had been in the support set would be at similarity 1.
+    assert fitted.held_out.familiarity.max() < 0.9999
+    assert len(fitted.support) == len(data.labels)
+
+
+def test_cross_fitting_starts_each_fold_from_the_untouched_weights(backbone, data):
+    fitter = make_fitter(backbone, steps=0)
+    before = fitter.encoder.embed(data.examples)
+    fitter.fit(data, folds=2)
+    fitter.encoder.module.centre.zero_()
+    np.testing.assert_array_equal(fitter.encoder.embed(data.examples), before)
+
+
+def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
+    more = Labelled(
+        data.examples + Examples(("the red train",)), np.append(data.labels, 2).astype(np.int64)
+    )
+    fitted = make_fitter(backbone).fit(more, folds=2)
+    assert 2 not in fitted.held_out.labels
+    assert len(fitted.held_out.labels) == 12
+
+
+def test_cross_fitting_of_single_examples_is_refused(backbone):
+    data = Labelled(Examples(("yes", "no")), np.array([0, 1]))
+    with pytest.raises(CPTuningError, match="Every class has a single example"):
+        make_fitter(backbone).fit(data, folds=2)
+
+
+def test_a_fitter_gives_the_same_model_each_time(backbone, data):
+    fitter = make_fitter(backbone)
+    first = fitter.fit(data).support.embeddings.copy()
+    np.testing.assert_array_equal(fitter.fit(data).support.embeddings, first)
+
+
+SCRIPT = """
+import sys
+from cptuning import CPTuningClassifier
+from tests.methods.conftest import GOOD, BAD
+
+backbone, checkpoints, output = sys.argv[1:4]
+classifier = CPTuningClassifier(
+    backbone, steps=60, evaluate_every=3, batch_size=6, learning_rate=1e-3, folds=2,
+    checkpoint_dir=checkpoints or None, checkpoint_seconds=0, verbose=False, random_state=1,
+)
+classifier.fit(GOOD + BAD, ["good"] * 6 + ["bad"] * 6)
+classifier.save(output)
+"""
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(*arguments):
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, *map(str, arguments)], env=environment)
+
+
+@pytest.mark.parametrize("stage", ["fold-2-of-2.safetensors", "training.safetensors"])
+def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
+    tiny_bert_folder, tmp_path, stage
+):
+    """SIGKILL while a fold, or the last training, is under way."""
+    unbroken = start(tiny_bert_folder, "", tmp_path / "unbroken")
+    checkpoints = tmp_path / "state"
+    victim = start(tiny_bert_folder, checkpoints, tmp_path / "resumed")
+    deadline = time.monotonic() + 120
+    while not (checkpoints / stage).exists() and victim.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    victim.send_signal(signal.SIGKILL)
+    assert victim.wait() == -signal.SIGKILL
+    assert not (tmp_path / "resumed").exists()
+    assert start(tiny_bert_folder, checkpoints, tmp_path / "resumed").wait() == 0
+    assert unbroken.wait() == 0
+    for part in ("backbone/model.safetensors", "prompts.safetensors", "support.safetensors"):
+        expected = load_file(tmp_path / "unbroken" / part)
+        found = load_file(tmp_path / "resumed" / part)
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[name], found[name]) for name in expected)
+    facts = [(tmp_path / m / "cptuning.json").read_text() for m in ("unbroken", "resumed")]
+    assert facts[0] == facts[1]
+    assert list(checkpoints.iterdir()) == [], "a saved model needs no checkpoint"

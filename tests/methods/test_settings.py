@@ -1,0 +1,59 @@
+import inspect
+from dataclasses import fields
+
+import pytest
+
+from cptuning import CPTuningClassifier
+from cptuning.errors import CPTuningError
+from cptuning.methods.settings import PRESETS, Settings, settings_for
+
+
+def test_the_paper_preset_holds_the_papers_own_numbers():
+    paper = settings_for("paper", pair=False)
+    assert paper.template == "{a} it is [MASK]"
+    assert settings_for("paper", pair=True).template == "{a} ? [MASK] {b}"
+    assert paper.tau_n == 1.0
+    assert paper.xi * paper.tau_n == 2.0
+    assert paper.contrastive_weight == 0.5
+    assert paper.margin == 0.3
+    assert (paper.inference, paper.k) == ("knn", 3)
+    assert (paper.optimizer, paper.reduction, paper.batches) == ("adam", "sum", "uniform")
+    assert paper.learning_rate in (1e-5, 3e-5, 5e-5)
+    assert paper.batch_size in (4, 8, 16, 32)
+    assert paper.mlm_rate == 0.15
+    assert not paper.centred
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("pair", [False, True])
+def test_every_preset_is_valid_for_texts_and_for_pairs(preset, pair):
+    assert settings_for(preset, pair=pair).template.count("{b}") == pair
+
+
+def test_every_setting_is_a_parameter_of_the_classifier():
+    parameters = inspect.signature(CPTuningClassifier).parameters
+    assert {field.name for field in fields(Settings)} <= set(parameters)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"margin": -0.1}, "margin is -0.1: it must be at least 0."),
+        ({"margin": float("nan")}, "margin is nan: it must be at least 0."),
+        ({"tau_n": 0}, "tau_n is 0: it must be above zero."),
+        ({"contrastive_weight": 1.5}, "contrastive_weight is 1.5: it must be between 0 and 1."),
+        ({"batch_size": 1}, "batch_size is 1: it must be at least 2."),
+        ({"steps": -1}, "steps is -1: it must be at least 0."),
+        ({"loss": "mse"}, "loss is 'mse': choose one of 'pccl', "),
+        ({"optimizer": "sgd"}, "optimizer is 'sgd': choose one of 'adam', 'adamw'."),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_sentence(change, sentence):
+    with pytest.raises(CPTuningError) as caught:
+        settings_for("default", pair=False, **change)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_an_unknown_preset_names_the_known_ones():
+    with pytest.raises(CPTuningError, match="choose one of paper, default"):
+        settings_for("best", pair=False)

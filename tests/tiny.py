@@ -1,0 +1,188 @@
+"""Tiny masked language models with real tokenizers, made on the spot: nothing is downloaded."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from transformers import PreTrainedTokenizerFast
+
+SENTENCES = (
+    "It was a great movie, and I loved it. All in all, it is so good.",
+    "What a dull film: it was terrible, boring and far too long!",
+    "the parcel came late, yet these are great shoes. Is it yes or no?",
+    "Just great! In summary, the service was bad and the food was cold.",
+    "how do I trace my family tree? How would I start to trace my history?",
+    "Telenet was founded long ago; a few years later the network was in use.",
+    "does the red train leave before noon? The red train leaves at ten.",
+    "They say that the movie is great ? Nobody says that the book is dull .",
+    "is it so good , or not ? Write <mask>, [MASK], [SEP], <pad> or </s> as you like.",
+)
+"""What the tokenizers are trained on."""
+
+SINGLES = (
+    "the movie was great",
+    "a dull and boring film",
+    "is the food so cold, and the service so bad, that nobody says it is good?",
+    "yes",
+)
+PAIRS = (
+    ("is it red?", "the train is red."),
+    ("what was Telenet?", "a network, founded long ago, that was in use for many years."),
+    ("how do I trace my family tree?", "yes"),
+)
+
+
+# The names of the tokens that open a sequence, pad it, close a text, stand for the unknown, mask.
+BERT_NAMES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+ALBERT_NAMES = ("[CLS]", "<pad>", "[SEP]", "<unk>", "[MASK]")
+ROBERTA_NAMES = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+
+
+def word_piece(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFast:
+    """A tokenizer of BERT's kind: lower case, punctuation apart, ``##`` inside a word."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token=names[3]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=500, special_tokens=_special(names), show_progress=False
+    )
+    return _trained(tokenizer, trainer, names, separators)
+
+
+def byte_bpe(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFast:
+    """A tokenizer of GPT-2's kind: a word holds the space before it."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=800,
+        special_tokens=_special(names),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    return _trained(tokenizer, trainer, names, separators)
+
+
+def unigram(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFast:
+    """A tokenizer of SentencePiece's kind: ``▁`` stands for a space."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=200,
+        special_tokens=_special(names),
+        unk_token=names[3],
+        show_progress=False,
+    )
+    return _trained(tokenizer, trainer, names, separators)
+
+
+def _special(names: Sequence[str]) -> list[AddedToken]:
+    # As RoBERTa has it: the mask takes the space before it along.
+    return [AddedToken(name, special=True, lstrip=name == names[-1]) for name in names]
+
+
+def _trained(
+    tokenizer: Tokenizer, trainer: Any, names: Sequence[str], separators: int
+) -> PreTrainedTokenizerFast:
+    """Trained, and told how texts and pairs are put together."""
+    tokenizer.train_from_iterator(SENTENCES * 20, trainer)
+    cls, pad, sep, unk, mask = names
+    border = " ".join([sep] * separators)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {border} $B:1 {sep}:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (cls, sep)],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=64,
+        cls_token=cls,
+        pad_token=pad,
+        sep_token=sep,
+        unk_token=unk,
+        mask_token=mask,
+    )
+
+
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.3,  # large enough for every part of the input to be felt
+}
+DISTIL_SIZES = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
+
+# The tokenizer, the model's name in transformers, and what its configuration says.
+MODELS: dict[str, tuple[Callable[[], PreTrainedTokenizerFast], str, dict[str, Any]]] = {
+    "bert": (lambda: word_piece(BERT_NAMES), "Bert", {}),
+    "roberta": (lambda: byte_bpe(ROBERTA_NAMES, 2), "Roberta", {"type_vocab_size": 1}),
+    "albert": (lambda: unigram(ALBERT_NAMES), "Albert", {"embedding_size": 8}),
+    "electra": (lambda: word_piece(BERT_NAMES), "Electra", {"embedding_size": 8}),
+    "distilbert": (lambda: word_piece(BERT_NAMES), "DistilBert", DISTIL_SIZES),
+    "deberta-v2": (
+        lambda: unigram(BERT_NAMES),
+        "DebertaV2",
+        {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0},
+    ),
+    "mpnet": (lambda: word_piece(ROBERTA_NAMES, 2), "MPNet", {}),
+    "modernbert": (
+        lambda: byte_bpe(BERT_NAMES),
+        "ModernBert",
+        {"local_attention": 8, "cls_token_id": 0, "sep_token_id": 2},
+    ),
+}
+ARCHITECTURES = tuple(MODELS)
+
+
+def tiny_tokenizer(architecture: str) -> PreTrainedTokenizerFast:
+    """The tokenizer of a tiny model."""
+    return MODELS[architecture][0]()
+
+
+def tiny_model(architecture: str, tokenizer: PreTrainedTokenizerFast, **changes: Any) -> Any:
+    """A masked LM with random weights, the same ones each time."""
+    _, name, own = MODELS[architecture]
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.cls_token_id,
+        eos_token_id=tokenizer.sep_token_id,
+        **{**SIZES, **own, **changes},
+    )
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{name}ForMaskedLM")(config)
+    # Biases and norms start as zeros and ones: move them, or a forgotten one would go unseen.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def save_tiny(architecture: str, folder: Path, **changes: Any) -> Path:
+    """Write a tiny masked LM and its tokenizer to a folder, as ``save_pretrained`` does."""
+    tokenizer = tiny_tokenizer(architecture)
+    tiny_model(architecture, tokenizer, **changes).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_headless(folder: Path) -> Path:
+    """Write a tiny BERT encoder that has no masked-LM head."""
+    tokenizer = tiny_tokenizer("bert")
+    tiny_model("bert", tokenizer).bert.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -1,0 +1,77 @@
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+from torch import nn
+
+from cptuning.training.checkpoint import Checkpoint, Checkpointer
+
+
+def trained_once():
+    layer = nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
+    layer(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    return dict(layer.named_parameters()), optimizer
+
+
+def test_weights_moments_best_and_facts_come_back(tmp_path):
+    trained, optimizer = trained_once()
+    best = {name: torch.randn_like(p) for name, p in trained.items()}
+    keeper = Checkpointer(tmp_path / "deep" / "state.safetensors", "mark")
+    keeper.save(Checkpoint.of(1, trained, optimizer, best, {"scores": {"0": [0.5, -1.0]}}))
+    found = keeper.load()
+    assert found.step == 1
+    assert found.facts["scores"] == {"0": [0.5, -1.0]}
+    fresh = nn.Linear(3, 2)
+    parameters = dict(fresh.named_parameters())
+    other = torch.optim.AdamW(fresh.parameters(), lr=0.1)
+    found.restore(parameters, other)
+    for name, parameter in trained.items():
+        assert torch.equal(parameters[name], parameter)
+        assert torch.equal(found.best[name], best[name])
+        for moment in ("exp_avg", "exp_avg_sq"):
+            assert torch.equal(
+                other.state[parameters[name]][moment], optimizer.state[parameter][moment]
+            )
+
+
+def test_nothing_is_left_of_the_temporary_file(tmp_path):
+    trained, optimizer = trained_once()
+    Checkpointer(tmp_path / "s.safetensors", "m").save(
+        Checkpoint.of(1, trained, optimizer, None, {})
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["s.safetensors"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not safetensors at all", b"\x08\0\0\0\0\0\0\0{}      "])
+def test_a_damaged_checkpoint_means_starting_afresh(tmp_path, caplog, content):
+    path = tmp_path / "s.safetensors"
+    path.write_bytes(content)
+    assert Checkpointer(path, "m").load() is None
+    assert "starting afresh" in caplog.text
+
+
+def test_a_disk_that_refuses_costs_the_checkpoint_but_not_the_run(tmp_path, caplog):
+    (tmp_path / "folder").mkdir()
+    trained, optimizer = trained_once()
+    # The target is a folder: the rename at the end fails as on a broken disk.
+    Checkpointer(tmp_path / "folder", "m").save(Checkpoint.of(1, trained, optimizer, None, {}))
+    assert "could not be written" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_the_facts_stand_in_the_header_as_json(tmp_path):
+    trained, optimizer = trained_once()
+    path = tmp_path / "s.safetensors"
+    Checkpointer(path, "mark").save(Checkpoint.of(1, trained, optimizer, None, {"a": 1}))
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads(file.metadata()["facts"])
+    assert facts == {"step": 1, "fingerprint": "mark", "a": 1}
+
+
+def test_saving_waits_for_its_time(tmp_path):
+    path = tmp_path / "s.safetensors"
+    assert Checkpointer(path, "m", seconds=0).is_due()
+    assert not Checkpointer(path, "m", seconds=3600).is_due()

@@ -1,0 +1,101 @@
+"""Two processes must do what one does: the same loss and the same gradient."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from cptuning.errors import CPTuningError
+from cptuning.training import Processes, gather
+from tests.tiny import save_tiny
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import sys
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch.nn.parallel import DistributedDataParallel
+from cptuning.backbone import load_backbone
+from cptuning.data import Examples
+from cptuning.methods.fitting import Fitter, Labelled
+from cptuning.methods.settings import settings_for
+from cptuning.training import Processes
+from tests.methods.conftest import BAD, GOOD
+
+folder, reduction, output = sys.argv[1:4]
+processes = Processes.find("cpu")
+settings = settings_for(
+    "default", pair=False, batch_size=8, mlm_rate=0.4, reduction=reduction, steps=3,
+    evaluate_every=1, learning_rate=1e-3,
+)
+fitter = Fitter(load_backbone(folder), settings, processes, seed=2)
+fitter.n_classes = 2
+data = Labelled(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
+more = Examples(("the red train", "yes or no ?", "how would i start", "a few years later"))
+task = fitter._stage("training", data, data, more).task
+model = task.objective.train()
+if processes.count > 1:
+    model = DistributedDataParallel(model, find_unused_parameters=True)
+losses = model(**task.inputs(0))
+losses["loss"].backward()
+found = {f"grad/{n}": p.grad for n, p in task.objective.named_parameters() if p.grad is not None}
+mlm = losses["mlm"].detach().clone()
+if processes.count > 1:  # each process has the masked-LM loss of its own rows
+    torch.distributed.all_reduce(mlm)
+    mlm /= processes.count
+found |= {"contrastive": losses["contrastive"].detach(), "mlm": mlm}
+task.objective.zero_grad(set_to_none=True)
+fitted = fitter.fit(data, dev=data, unlabeled=more)
+found["embeddings"] = torch.from_numpy(fitted.support.embeddings)
+found["count"] = torch.tensor(processes.count)
+if processes.is_main:
+    save_file({name: value.contiguous() for name, value in found.items()}, output)
+if processes.count > 1:
+    torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reduction):
+    from safetensors.torch import load_file
+
+    folder = save_tiny(
+        "bert", tmp_path / "bert", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    launch = {
+        1: [sys.executable],
+        2: [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"],
+    }
+    results = {}
+    for count, command in launch.items():
+        output = tmp_path / f"{count}.safetensors"
+        subprocess.run(
+            [*command, str(script), str(folder), reduction, str(output)],
+            check=True,
+            capture_output=True,
+            env={"PATH": "", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)},
+        )
+        results[count] = load_file(output)
+    one, two = results[1], results[2]
+    assert two.pop("count") == 2
+    assert one.pop("count") == 1
+    assert one.keys() == two.keys()
+    assert sum(name.startswith("grad/") for name in one) > 20
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_gathering_in_a_single_process_gives_the_rows_themselves():
+    rows = torch.randn(3, 2)
+    assert gather(rows) is rows
+
+
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(CPTuningError, match="'nonsense' is not there"):
+        Processes.find("nonsense")
