@@ -142,6 +142,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         texts join the masked-LM loss. ``init_from`` is a fitted classifier, or the folder of one,
         whose weights are the start (transfer).
         """
+        _require_training()
         from cptuning.methods.fitting import Labelled
 
         examples = as_examples(X)
@@ -272,14 +273,10 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
             )
 
     def _fitter(self, settings: Settings, init_from: Any) -> Any:
-        try:
-            from cptuning.backbone import load_backbone
-            from cptuning.methods.fitting import Fitter
-            from cptuning.training import Processes, ProgressBar
-        except ImportError as error:
-            raise CPTuningError(
-                f'Training needs {error.name}: pip install "cptuning[train]".'
-            ) from error
+        from cptuning.backbone import load_backbone
+        from cptuning.methods.fitting import Fitter
+        from cptuning.training import Processes, ProgressBar
+
         processes = Processes.find(self.device)
         if init_from is None:
             backbone, prompts = load_backbone(self.backbone), None
@@ -328,6 +325,15 @@ def parameter_names() -> tuple[str, ...]:
     True
     """
     return tuple(inspect.signature(CPTuningClassifier.__init__).parameters)[1:]
+
+
+def _require_training() -> None:
+    try:
+        import cptuning.methods.fitting
+    except ImportError as error:
+        raise CPTuningError(
+            f'Training needs {error.name}: pip install "cptuning[train]".'
+        ) from error
 
 
 def _dev_data(X_dev: Any, y_dev: Any, pair: bool, label_space: LabelSpace) -> Any:

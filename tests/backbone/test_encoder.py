@@ -61,7 +61,10 @@ def test_the_mean_feature_becomes_the_origin(it):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_longest_layout_is_one_that_the_model_can_read(tiny, architecture):
-    for template, text in (("{a} it is [MASK]", "great " * 99), ("{a} ? [MASK] {b}", ("it " * 99,) * 2)):
+    for template, text in (
+        ("{a} it is [MASK]", "great " * 99),
+        ("{a} ? [MASK] {b}", ("it " * 99,) * 2),
+    ):
         it = text_encoder(tiny(architecture), template)
         embeddings = it.embed(as_examples([text]))
         longest = 62 if architecture in ("roberta", "mpnet") else 64

@@ -67,23 +67,19 @@ def slow_losses(task, inputs):
 
 @pytest.mark.parametrize("weight", [0.25, 0.5])
 @pytest.mark.parametrize("with_unlabeled", [False, True])
-def test_the_loss_is_the_weighted_sum_of_pccl_and_masked_lm(
-    backbone, data, weight, with_unlabeled
-):
-    more = Examples(("the red train", "yes or no ?", "how would i start")) if with_unlabeled else None
+def test_the_loss_is_the_weighted_sum_of_pccl_and_masked_lm(backbone, data, weight, with_unlabeled):
+    more = (
+        Examples(("the red train", "yes or no ?", "how would i start")) if with_unlabeled else None
+    )
     task = make_task(backbone, data, more, contrastive_weight=weight)
     inputs = task.inputs(0)
     losses = task.objective.eval()(**inputs)
     z, by_sample = slow_losses(task, inputs)
     s = task.settings
-    expected = pccl(
-        z, inputs["labels"], margin=s.margin, tau_n=s.tau_n, xi=s.xi, reduction="mean"
-    )
+    expected = pccl(z, inputs["labels"], margin=s.margin, tau_n=s.tau_n, xi=s.xi, reduction="mean")
     torch.testing.assert_close(losses["contrastive"], expected)
     torch.testing.assert_close(losses["mlm"], by_sample.mean())
-    torch.testing.assert_close(
-        losses["loss"], weight * expected + (1 - weight) * by_sample.mean()
-    )
+    torch.testing.assert_close(losses["loss"], weight * expected + (1 - weight) * by_sample.mean())
     assert len(inputs["input_ids"]) == (11 if with_unlabeled else 8)
     assert len(inputs["labels"]) == 8
 

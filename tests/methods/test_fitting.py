@@ -1,4 +1,4 @@
-"""Which weights are kept, what cross-fitting sees, and that a killed run ends as an unbroken one."""
+"""Which weights are kept, what cross-fitting sees, how a killed run ends."""
 
 import os
 import signal

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from cptuning.errors import CPTuningError
 from cptuning.training import Checkpointer, Processes, Score, train
 from tests.training.test_plan import PLAN
 
@@ -176,7 +177,7 @@ def test_callbacks_hear_the_end_of_an_interrupted_run():
     assert log.events[-1][0] == "end"
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -187,7 +188,7 @@ class Killer(Log):
 
     def on_step(self, step, losses):
         if step == self.at:
-            raise Killed
+            raise KilledError
 
 
 @pytest.mark.parametrize("at", [1, 7, 10, 19, 20])
@@ -198,7 +199,7 @@ def test_a_run_that_was_cut_off_ends_with_the_weights_of_an_unbroken_one(tmp_pat
     unbroken = PullTask(scores)
     whole = train(unbroken, plan, CPU)
     keeper = Checkpointer(tmp_path / "state.safetensors", "this run", seconds=0)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train(PullTask(scores), plan, CPU, checkpointer=keeper, callbacks=[Killer(at)])
     log, resumed = Log(), PullTask(scores)
     history = train(resumed, plan, CPU, checkpointer=keeper, callbacks=[log])
@@ -209,7 +210,7 @@ def test_a_run_that_was_cut_off_ends_with_the_weights_of_an_unbroken_one(tmp_pat
 
 def test_a_checkpoint_of_another_run_is_not_used(tmp_path, caplog):
     path = tmp_path / "state.safetensors"
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train(
             PullTask(),
             PLAN,
@@ -221,3 +222,10 @@ def test_a_checkpoint_of_another_run_is_not_used(tmp_path, caplog):
     train(PullTask(), PLAN, CPU, checkpointer=Checkpointer(path, "other"), callbacks=[log])
     assert log.events[0] == ("start", "training", 0, 20)
     assert "another run" in caplog.text
+
+
+def test_training_that_ends_in_nan_is_an_error_that_names_the_learning_rate():
+    task = PullTask()
+    task.inputs = lambda batch: {"target": torch.full((4,), float("nan"))}
+    with pytest.raises(CPTuningError, match=r"lower learning_rate, which is 0\.001"):
+        train(task, PLAN, CPU)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def test_the_rate_rises_in_equal_steps_to_the_peak_and_falls_in_equal_steps():
     rates = [PLAN.rate(step) for step in range(20)]
     assert rates[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert rates[5] == 1.0
-    falls = [a - b for a, b in zip(rates[5:], rates[6:], strict=False)]
+    falls = [a - b for a, b in pairwise(rates[5:])]
     assert falls == pytest.approx([1 / 15] * 14)
     assert rates[-1] == pytest.approx(1 / 15)
 

@@ -79,7 +79,12 @@ def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reducti
             [*command, str(script), str(folder), reduction, str(output)],
             check=True,
             capture_output=True,
-            env={"PATH": "", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)},
+            env={
+                "PATH": "",
+                "PYTHONPATH": str(ROOT),
+                "OMP_NUM_THREADS": "1",
+                "HOME": str(tmp_path),
+            },
         )
         results[count] = load_file(output)
     one, two = results[1], results[2]

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from cptuning.backbone.adapter import Features, PromptedEncoder
-from cptuning.backbone.loading import Backbone, load_backbone
+from cptuning.backbone.loading import Backbone, load_backbone, no_progress_bars
 from cptuning.data import Examples
 from cptuning.prompting import Encoding, Layout, Template, collate, token_budget_batches
 
@@ -46,8 +46,9 @@ class TextEncoder:
 
     def save(self, folder: Path) -> None:
         """Write the backbone as transformers does, and beside it what is CP-Tuning's own."""
-        self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
-        self.module.model.save_pretrained(folder / _BACKBONE)
+        with no_progress_bars():
+            self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
+            self.module.model.save_pretrained(folder / _BACKBONE)
         own = {"prompts": self.module.prompts, "centre": self.module.centre}
         save_file({name: t.detach().cpu() for name, t in own.items()}, folder / _OWN)
 

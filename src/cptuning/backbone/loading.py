@@ -1,6 +1,8 @@
 """Any BERT-style masked language model, from the package, a folder or the hub."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging as transformers_logging
 
 from cptuning.backbone.packing import unpack
 from cptuning.errors import CPTuningError
@@ -24,6 +27,18 @@ EMBEDDED = Path(__file__).parent / "embedded"
 _PACKED_WEIGHTS = "model.packed.safetensors"
 
 _log = logging.getLogger("cptuning")
+
+
+@contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Inside, transformers loads and saves without drawing bars of its own."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
 
 
 @dataclass
@@ -91,8 +106,9 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
             "name a folder written by save_pretrained."
         )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        model, has_head = _load_masked_lm(name)
+        with no_progress_bars():
+            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            model, has_head = _load_masked_lm(name)
     except CPTuningError:
         raise
     except Exception as error:  # safetensors and tokenizers raise bare ones of their own

@@ -31,8 +31,8 @@ def class_scores(
 def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) -> Scores:
     """The similarity-weighted votes of the k nearest examples, as a share of k.
 
-    A vote weighs (1 + similarity) / 2, which is never negative. On a tie the class of the
-    nearest example wins: its votes are raised by less than any real difference.
+    A vote weighs (1 + similarity) / 2, which is never negative. Of classes with equal votes the
+    one with the nearest example wins: nearness raises votes by less than any real difference.
 
     >>> from cptuning.data import Examples
     >>> support = SupportSet(Examples(("a", "b", "c")), np.eye(3, dtype=np.float32),
@@ -43,12 +43,13 @@ def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) 
     indices, similarities = support.nearest(queries, k)
     rows = np.arange(len(queries))
     votes = np.zeros((len(queries), n_classes))
-    for neighbour in range(indices.shape[1]):
+    nearness = np.zeros_like(votes)
+    found = indices.shape[1]
+    for neighbour in reversed(range(found)):  # so that the nearest of a class comes last
         labels = support.labels[indices[:, neighbour]]
         votes[rows, labels] += (1.0 + similarities[:, neighbour]) / 2
-    votes /= indices.shape[1]
-    votes[rows, support.labels[indices[:, 0]]] += 1e-9
-    return votes
+        nearness[rows, labels] = found - neighbour
+    return np.asarray((votes + 1e-9 * nearness) / found)
 
 
 def prototypes(support: SupportSet, n_classes: int) -> FloatArray:

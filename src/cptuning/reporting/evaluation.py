@@ -102,9 +102,7 @@ class Evaluation:
         chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
         texts = list(self.examples)
         return [
-            HardError(
-                texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), evidence
-            )
+            HardError(texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), evidence)
             for i, evidence in zip(
                 chosen, self.predictor.evidence(self.embeddings[chosen], k), strict=True
             )

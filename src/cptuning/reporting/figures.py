@@ -73,7 +73,9 @@ def confusion_picture(confusion: Confusion) -> str:
         axes.imshow(cells, interpolation="nearest")
         if len(classes) <= _MOST_NAMED_CLASSES:
             names = [_short(label) for label in classes]
-            axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+            axes.set_xticks(
+                range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor"
+            )
             axes.set_yticks(range(len(names)), names)
         else:
             axes.set_xticks([])
@@ -208,7 +210,9 @@ def _drawing(theme: Theme) -> Iterator[Any]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise CPTuningError(f'Pictures need {error.name}: pip install "cptuning[train]".') from error
+        raise CPTuningError(
+            f'Pictures need {error.name}: pip install "cptuning[train]".'
+        ) from error
 
     def new_figure(height: float) -> Any:
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")

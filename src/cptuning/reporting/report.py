@@ -120,7 +120,9 @@ def _warnings(evaluation: Evaluation) -> list[str]:
     foreign = evaluation.foreign_labels
     if foreign:
         named = ", ".join(f"{escape(str(label))} ({n})" for label, n in foreign.items())
-        lines.append(f"The model does not know these labels, so their texts count as wrong: {named}.")
+        lines.append(
+            f"The model does not know these labels, so their texts count as wrong: {named}."
+        )
     if evaluation.overlap:
         lines.append(
             f"{evaluation.overlap} of the texts are among the model's own examples: "
@@ -164,7 +166,9 @@ def _calibration(evaluation: Evaluation) -> str:
     answered = evaluation.answered
     error = evaluation.calibration_error
     if error is None:
-        return "<section><h2>Can its confidence be trusted?</h2><p>No text was answered.</p></section>"
+        return (
+            "<section><h2>Can its confidence be trusted?</h2><p>No text was answered.</p></section>"
+        )
     confidence, right = evaluation.confidence[answered], evaluation.right[answered]
     gap = float(confidence.mean() - right.mean())
     if abs(gap) < 0.03:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from cptuning.errors import CPTuningError
 from cptuning.training.checkpoint import Checkpoint, Checkpointer
 from cptuning.training.plan import TrainingPlan
 from cptuning.training.processes import Processes
@@ -104,29 +105,33 @@ def train(
     for callback in callbacks:
         callback.on_start(stage, start, last)
     step = start
-    try:
-        for step in range(start, last + 1):
-            if step not in history.scores and (step % plan.evaluate_every == 0 or step == last):
-                score = task.evaluate(step)
-                if score is not None:
-                    history.scores[step] = score
-                    for callback in callbacks:
-                        callback.on_evaluate(step, score)
-                    if history.best is None or step == 0 or score > history.best:
-                        history.best_step = step
-                        best = {name: p.detach().cpu().clone() for name, p in trained.items()}
-                    elif _has_settled(history, step, plan):
-                        break
-            if checkpointer and processes.is_main and step > start and checkpointer.is_due():
-                checkpointer.save(Checkpoint.of(step, trained, optimizer, best, _facts(history)))
-            if step == last:
-                break
-            losses = _one_step(model, task, plan, optimizer, step, device)
+    # Seeding every step must not disturb what the caller draws.
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        try:
+            for step in range(start, last + 1):
+                if step not in history.scores and (step % plan.evaluate_every == 0 or step == last):
+                    score = task.evaluate(step)
+                    if score is not None:
+                        history.scores[step] = score
+                        for callback in callbacks:
+                            callback.on_evaluate(step, score)
+                        if history.best is None or step == 0 or score > history.best:
+                            history.best_step = step
+                            best = {name: p.detach().cpu().clone() for name, p in trained.items()}
+                        elif _has_settled(history, step, plan):
+                            break
+                if checkpointer and processes.is_main and step > start and checkpointer.is_due():
+                    checkpointer.save(
+                        Checkpoint.of(step, trained, optimizer, best, _facts(history))
+                    )
+                if step == last:
+                    break
+                losses = _one_step(model, task, plan, optimizer, step, device)
+                for callback in callbacks:
+                    callback.on_step(step + 1, losses)
+        finally:
             for callback in callbacks:
-                callback.on_step(step + 1, losses)
-    finally:
-        for callback in callbacks:
-            callback.on_end(step)
+                callback.on_end(step)
     history.last_step = step
     if best is None:
         history.best_step = step
@@ -134,6 +139,11 @@ def train(
         with torch.no_grad():
             for name, value in best.items():
                 trained[name].copy_(value)
+    if not all(torch.isfinite(parameter).all() for parameter in trained.values()):
+        raise CPTuningError(
+            f"Training ended in numbers that are not finite: lower learning_rate, "
+            f"which is {plan.learning_rate:g}."
+        )
     return history
 
 

@@ -1,0 +1,1 @@
+"""The methods: CP-Tuning, its settings and how it is fitted."""

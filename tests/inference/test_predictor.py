@@ -1,0 +1,204 @@
+"""Answers and their reasons, with an encoder whose vectors are known."""
+
+import numpy as np
+import pytest
+
+from cptuning.data import Examples, LabelSpace
+from cptuning.errors import CPTuningError
+from cptuning.inference import UNKNOWN, Evidence, Predictor, SupportSet, softmax
+
+ANGLES = {
+    "east": 0,
+    "east too": 20,
+    "north": 90,
+    "north too": 110,
+    "west": 180,
+    "west too": 170,
+    "south": 270,
+    "eastish": 5,
+    "northish": 95,
+    "between": 55,
+}
+
+
+class Compass:
+    """An encoder on the circle: a text is an angle."""
+
+    def embed(self, examples):
+        texts = examples.first if examples.second is None else examples.second
+        angles = np.radians([ANGLES[text] for text in texts])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def predictor(classes=("E", "N"), **changes):
+    examples = Examples(("east", "east too", "north", "north too"))
+    settings = {"inference": "knn", "k": 3, "temperature": 0.2, **changes}
+    support = SupportSet(examples, Compass().embed(examples), np.array([0, 0, 1, 1]))
+    return Predictor(Compass(), support, LabelSpace(classes), **settings)
+
+
+INFERENCES = ("knn", "prototype", "unit-prototype")
+every_inference = pytest.mark.parametrize("inference", INFERENCES)
+
+
+@every_inference
+def test_the_label_is_that_of_the_nearest(inference):
+    it = predictor(inference=inference)
+    assert it.predict(["northish", "eastish", "north"]).tolist() == ["N", "E", "N"]
+    assert it.classes_.tolist() == ["E", "N"]
+
+
+def test_labels_keep_their_type():
+    labels = predictor(classes=(3, 7)).predict(["northish", "eastish"])
+    assert labels.dtype == np.int64
+    assert labels.tolist() == [7, 3]
+
+
+@every_inference
+def test_probabilities_sum_to_one_and_agree_with_the_labels(inference):
+    it = predictor(inference=inference)
+    texts = list(ANGLES)
+    probabilities = it.predict_proba(texts)
+    assert probabilities.shape == (len(texts), 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    labels = it.classes_[probabilities.argmax(axis=1)]
+    assert labels.tolist() == it.predict(texts).tolist()
+    np.testing.assert_array_equal(probabilities, softmax(it.scores(it.transform(texts)), 0.2))
+
+
+def test_a_higher_temperature_is_less_certain():
+    cold, warm = (predictor(temperature=t).predict_proba(["eastish"])[0, 0] for t in (0.1, 1.0))
+    assert cold > warm > 0.5
+
+
+def test_embeddings_are_the_encoders():
+    np.testing.assert_allclose(predictor().transform(["north", "west"]), [[0, 1], [-1, 0]], atol=1e-6)
+
+
+# Evidence.
+
+
+def test_the_evidence_is_the_nearest_examples_best_first():
+    found = predictor().explain(["northish", "east"], k=2)
+    assert [[e.text for e in row] for row in found] == [
+        ["north", "north too"],
+        ["east", "east too"],
+    ]
+    assert [e.label for e in found[0]] == ["N", "N"]
+    assert found[0][0].similarity == pytest.approx(np.cos(np.radians(5)))
+    assert found[1][0] == Evidence("east", "E", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("text", list(ANGLES))
+def test_all_the_evidence_falls_in_similarity(text):
+    (found,) = predictor().explain([text], k=99)
+    assert len(found) == 4
+    similarities = [evidence.similarity for evidence in found]
+    assert similarities == sorted(similarities, reverse=True)
+
+
+def test_evidence_labels_are_plain_values():
+    (found,) = predictor(classes=(3, 7)).explain(["north"], k=1)
+    assert type(found[0].label) is int
+    assert type(found[0].similarity) is float
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_no_evidence_can_not_be_asked_for(k):
+    with pytest.raises(CPTuningError, match=f"k is {k}: ask for at least one neighbour"):
+        predictor().explain(["north"], k=k)
+
+
+# Texts far from everything.
+
+
+def test_a_text_below_the_threshold_is_unknown():
+    it = predictor(unknown_threshold=0.9)
+    assert it.predict(["south", "northish", "west"]).tolist() == [UNKNOWN, "N", UNKNOWN]
+    assert predictor().predict(["south"]).tolist() != [UNKNOWN]
+
+
+def test_a_text_at_the_threshold_is_known():
+    it = predictor()
+    similarity = it.explain(["between"], k=1)[0][0].similarity
+    exactly = predictor(unknown_threshold=similarity)
+    just_above = predictor(unknown_threshold=float(np.nextafter(np.float32(similarity), np.float32(2))))
+    assert exactly.predict(["between"])[0] != UNKNOWN
+    assert just_above.predict(["between"])[0] == UNKNOWN
+
+
+def test_unknown_stands_beside_labels_that_are_numbers():
+    labels = predictor(classes=(3, 7), unknown_threshold=0.9).predict(["south", "north"])
+    assert labels.tolist() == [UNKNOWN, 7]
+
+
+def test_probabilities_do_not_depend_on_the_threshold():
+    np.testing.assert_array_equal(
+        predictor(unknown_threshold=0.9).predict_proba(["south", "north"]),
+        predictor().predict_proba(["south", "north"]),
+    )
+
+
+# New examples.
+
+
+@every_inference
+def test_a_new_class_comes_last_and_is_predicted_at_once(inference):
+    it = predictor(inference=inference)
+    more = it.with_examples(["west", "west too"], ["A", "A"])
+    assert more.classes_.tolist() == ["E", "N", "A"]
+    assert more.predict(["west", "northish", "eastish"]).tolist() == ["A", "N", "E"]
+    assert more.predict_proba(["west"]).shape == (1, 3)
+
+
+@pytest.mark.parametrize("inference", ["prototype", "unit-prototype"])
+def test_the_scores_of_old_classes_do_not_move(inference):
+    it = predictor(inference=inference)
+    more = it.with_examples(["west"], ["A"])
+    embeddings = it.transform(list(ANGLES))
+    np.testing.assert_array_equal(more.scores(embeddings)[:, :2], it.scores(embeddings))
+
+
+def test_new_examples_of_an_old_class_join_it():
+    it = predictor()
+    more = it.with_examples(["south", "west"], ["E", "E"])
+    assert more.classes_.tolist() == ["E", "N"]
+    assert it.predict(["west"]).tolist() == ["N"]
+    assert more.predict(["south"]).tolist() == ["E"]
+    assert [e.text for e in more.explain(["south"], k=1)[0]] == ["south"]
+
+
+def test_the_old_predictor_stays_as_it_was():
+    it = predictor()
+    it.with_examples(["west"], ["A"])
+    assert it.classes_.tolist() == ["E", "N"]
+    assert len(it.support) == 4
+
+
+def test_new_examples_need_a_label_each():
+    with pytest.raises(CPTuningError, match="2 examples but 1 labels"):
+        predictor().with_examples(["west", "south"], ["A"])
+
+
+def test_no_new_class_may_be_called_unknown_where_that_is_an_answer():
+    with pytest.raises(CPTuningError, match="may not be called 'unknown'"):
+        predictor(unknown_threshold=0.5).with_examples(["west"], [UNKNOWN])
+    assert UNKNOWN in predictor().with_examples(["west"], [UNKNOWN]).classes_
+
+
+# Pairs.
+
+
+def test_pairs_are_answered_and_shown_as_pairs():
+    examples = Examples(("x", "y"), ("east", "north"))
+    support = SupportSet(examples, Compass().embed(examples), np.array([0, 1]))
+    it = Predictor(Compass(), support, LabelSpace(("E", "N")), "knn", k=1, temperature=0.2)
+    assert it.predict([("z", "northish")]).tolist() == ["N"]
+    assert it.explain([("z", "northish")], k=1)[0][0].text == ("y", "north")
+    with pytest.raises(CPTuningError, match="expects pairs of texts"):
+        it.predict(["north"])
+
+
+def test_single_texts_are_expected_where_single_texts_were_learned():
+    with pytest.raises(CPTuningError, match="expects single texts"):
+        predictor().predict([("z", "north")])

@@ -1,0 +1,89 @@
+"""The order of the folders: each imports only from those above it, and heavy packages stay lazy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "cptuning"
+
+# The way of the data, as in CONTRIBUTING.md.
+ORDER = [
+    "errors",
+    "data",
+    "prompting",
+    "backbone",
+    "losses",
+    "inference",
+    "training",
+    "methods",
+    "estimator",
+    "registry",
+    "storage",
+    "export",
+    "reporting",
+    "commands",
+    "cli",
+]
+# Two neighbours may look at each other inside a function: the estimator saves through storage.
+ALLOWED = {("estimator", "storage")}
+
+
+def part_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            pieces = name.split(".")
+            if pieces[0] == "cptuning" and len(pieces) > 1:
+                yield pieces[1]
+
+
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+def test_every_part_has_its_place():
+    assert {part_of(path) for path in MODULES} == set(ORDER)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_folder_imports_only_from_those_above_it(path):
+    part = part_of(path)
+    for imported in imports_of(path):
+        if imported in ORDER and (part, imported) not in ALLOWED:
+            assert ORDER.index(imported) <= ORDER.index(part), f"{part} imports {imported}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_opens_with_what_it_is_for(path):
+    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    assert docstring
+    assert docstring.splitlines()[0].endswith((".", ":"))
+
+
+HEAVY = ("torch", "transformers", "sklearn", "pandas", "datasets", "pyarrow", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import cptuning",
+        "import cptuning.data",
+        "import cptuning.prompting",
+        "import cptuning.inference",
+        "import cptuning.cli",
+    ],
+)
+def test_heavy_packages_are_not_imported_before_they_are_needed(statement):
+    code = f"import sys; {statement}; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

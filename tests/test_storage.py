@@ -1,0 +1,144 @@
+"""A model folder: what is in it, that it answers the same, and what becomes of broken ones."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import cptuning
+from cptuning import CPTuningClassifier
+from cptuning.errors import CPTuningError
+from cptuning.storage import FORMAT
+from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
+from tests.tiny import save_tiny
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta", "albert"])
+def classifier(request, tmp_path_factory):
+    folder = save_tiny(request.param, tmp_path_factory.mktemp("tiny") / request.param)
+    return CPTuningClassifier(
+        str(folder), steps=2, evaluate_every=1, batch_size=6, learning_rate=1e-3, verbose=False
+    ).fit(TEXTS, LABELS)
+
+
+@pytest.fixture
+def model(classifier, tmp_path):
+    classifier.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_loaded_model_answers_exactly_as_the_saved_one(classifier, model):
+    loaded = cptuning.load(model)
+    np.testing.assert_array_equal(loaded.transform(TEXTS), classifier.transform(TEXTS))
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS), classifier.predict_proba(TEXTS))
+    assert loaded.explain(TEXTS) == classifier.explain(TEXTS)
+    assert loaded.classes_.tolist() == classifier.classes_.tolist()
+    assert loaded.held_out_score_ == classifier.held_out_score_
+    for name in ("backbone", "steps", "learning_rate", "random_state"):
+        assert getattr(loaded, name) == getattr(classifier, name)
+
+
+def test_pairs_and_typed_labels_survive(classifier, tmp_path):
+    pairs = CPTuningClassifier(classifier.backbone, steps=1, validation="none", verbose=False)
+    pairs.fit(PAIRS, PAIR_LABELS).save(tmp_path / "pairs")
+    loaded = cptuning.load(tmp_path / "pairs")
+    assert loaded.predict(PAIRS).tolist() == pairs.predict(PAIRS).tolist()
+    assert loaded.classes_.tolist() == [0, 1]
+
+
+def test_a_loaded_model_goes_on_learning_examples_and_can_be_saved_over_itself(model):
+    loaded = cptuning.load(model).add_examples(["the red train"], ["travel"])
+    loaded.save(model)
+    again = cptuning.load(model)
+    assert again.classes_.tolist() == ["bad", "good", "travel"]
+    assert again.predict(["the red train"]).tolist() == ["travel"]
+    assert [path.name for path in model.parent.iterdir()] == ["model"]
+
+
+def test_the_folder_holds_only_open_formats_and_a_card(model):
+    files = {path.relative_to(model).as_posix() for path in model.rglob("*") if path.is_file()}
+    assert {
+        "cptuning.json",
+        "tokenizer.json",
+        "support.safetensors",
+        "support.jsonl",
+        "prompts.safetensors",
+        "backbone/model.safetensors",
+        "README.md",
+    } <= files
+    assert {name.rsplit(".", 1)[-1] for name in files} <= {
+        "json",
+        "jsonl",
+        "safetensors",
+        "md",
+        "txt",
+    }
+    card = (model / "README.md").read_text()
+    for piece in ("good: 6", "bad: 6", "Accuracy on held-out examples", "torch", "learning_rate"):
+        assert piece in card
+
+
+def test_facts_are_strict_json(model):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    json.loads((model / "cptuning.json").read_text(), parse_constant=refuse)
+
+
+def test_a_newer_format_is_named(model):
+    facts = json.loads((model / "cptuning.json").read_text())
+    (model / "cptuning.json").write_text(json.dumps(facts | {"format": FORMAT + 1}))
+    with pytest.raises(CPTuningError, match="newer cptuning"):
+        cptuning.load(model)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda m: (m / "cptuning.json").write_text("{"),
+        lambda m: (m / "cptuning.json").write_text("[]"),
+        lambda m: (m / "support.safetensors").write_bytes(b"junk"),
+        lambda m: (m / "support.jsonl").write_text(""),
+        lambda m: (m / "support.jsonl").unlink(),
+        lambda m: (m / "tokenizer.json").write_text("{}"),
+        lambda m: (m / "prompts.safetensors").unlink(),
+        lambda m: (m / "backbone" / "model.safetensors").write_bytes(b"junk"),
+        lambda m: shutil.rmtree(m / "backbone"),
+    ],
+)
+def test_a_damaged_folder_gets_one_sentence_that_names_it(model, damage):
+    damage(model)
+    with pytest.raises(CPTuningError) as caught:
+        cptuning.load(model)
+    assert str(model) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_of_something_else_is_no_model_and_is_never_overwritten(classifier, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.txt").write_text("meow")
+    with pytest.raises(CPTuningError, match="no CP-Tuning model"):
+        cptuning.load(tmp_path / "photos")
+    with pytest.raises(CPTuningError, match="choose another place"):
+        classifier.save(tmp_path / "photos")
+    assert (tmp_path / "photos" / "cat.txt").read_text() == "meow"
+
+
+def test_a_failed_save_leaves_the_old_model_and_nothing_else(classifier, model, monkeypatch):
+    before = (model / "cptuning.json").read_text()
+
+    def full_disk(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cptuning.storage._card", full_disk)
+    with pytest.raises(CPTuningError, match="No space left on device"):
+        classifier.save(model)
+    assert (model / "cptuning.json").read_text() == before
+    assert [path.name for path in model.parent.iterdir()] == ["model"]
+
+
+def test_a_foreign_save_place_that_cannot_be_made(classifier, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CPTuningError, match="can't be written"):
+        classifier.save(tmp_path / "file" / "model")
