@@ -64,7 +64,10 @@ def table(records: list[dict[str, object]]) -> str:
         if all(cells):
             rows[variant] = cells
     for variant, cells in rows.items():
-        shown = [f"{mean:.1f}" + (f" ± {sd:.1f}" if sd is not None else "") for mean, sd, _ in cells]
+        shown = [
+            f"{mean:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
+            for mean, spread, _ in cells
+        ]
         mean = np.mean([mean for mean, _, _ in cells])
         lines.append(f"| {variant} | " + " | ".join(shown) + f" | {mean:.1f} |")
     counts = {n for cells in rows.values() for _, sd, n in cells if sd is not None}

@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -329,7 +330,7 @@ def parameter_names() -> tuple[str, ...]:
 
 def _require_training() -> None:
     try:
-        import cptuning.methods.fitting
+        import_module("cptuning.methods.fitting")
     except ImportError as error:
         raise CPTuningError(
             f'Training needs {error.name}: pip install "cptuning[train]".'

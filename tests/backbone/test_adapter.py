@@ -62,7 +62,7 @@ class Case:
         return torch.from_numpy(ids)
 
     def wanted(self):
-        """The [OMSK]s, then some other positions: the last real token and the second of each row."""
+        """The [OMSK]s, then other positions: the last real token and the second of each row."""
         rows = np.arange(len(self.batch))
         last = self.batch.attention_mask.sum(axis=1) - 1
         columns = np.concatenate([self.batch.outputs, last, np.ones_like(last)])

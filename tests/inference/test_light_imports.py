@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "transformers", "sklearn", "pandas", "datasets", "pyarrow", "onnxruntime", "scipy")
+HEAVY = (
+    "torch",
+    "transformers",
+    "sklearn",
+    "pandas",
+    "datasets",
+    "pyarrow",
+    "onnxruntime",
+    "scipy",
+)
 
 
 @pytest.mark.parametrize("package", ["data", "prompting", "inference"])

@@ -72,7 +72,9 @@ def test_a_higher_temperature_is_less_certain():
 
 
 def test_embeddings_are_the_encoders():
-    np.testing.assert_allclose(predictor().transform(["north", "west"]), [[0, 1], [-1, 0]], atol=1e-6)
+    np.testing.assert_allclose(
+        predictor().transform(["north", "west"]), [[0, 1], [-1, 0]], atol=1e-6
+    )
 
 
 # Evidence.
@@ -122,7 +124,9 @@ def test_a_text_at_the_threshold_is_known():
     it = predictor()
     similarity = it.explain(["between"], k=1)[0][0].similarity
     exactly = predictor(unknown_threshold=similarity)
-    just_above = predictor(unknown_threshold=float(np.nextafter(np.float32(similarity), np.float32(2))))
+    just_above = predictor(
+        unknown_threshold=float(np.nextafter(np.float32(similarity), np.float32(2)))
+    )
     assert exactly.predict(["between"])[0] != UNKNOWN
     assert just_above.predict(["between"])[0] == UNKNOWN
 

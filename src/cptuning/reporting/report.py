@@ -144,22 +144,19 @@ def _classes(evaluation: Evaluation) -> str:
         for score in evaluation.confusion.by_class()
     ]
     table = table_html(["class", "", "F1", "precision", "recall", "texts"], rows, numbers=4)
-    return f"<section><h2>Class by class</h2>{table}</section>"
+    mistakes = [
+        [_label(truth), _label(answer), str(n)]
+        for truth, answer, n in evaluation.confusion.mistakes()[:_MOST_CONFUSIONS]
+    ]
+    listed = table_html(["often mistaken", "for", "times"], mistakes, numbers=1) if mistakes else ""
+    return f"<section><h2>Class by class</h2>{table}{listed}</section>"
 
 
 def _confusion(evaluation: Evaluation) -> str:
-    mistakes = evaluation.confusion.mistakes()[:_MOST_CONFUSIONS]
-    listed = ""
-    if mistakes:
-        rows = [[_label(truth), _label(answer), str(n)] for truth, answer, n in mistakes]
-        listed = "<h3 hidden>Most frequent mistakes</h3>" + table_html(
-            ["true class", "answered", "times"], rows, numbers=1
-        )
     return f"""<section><h2>What is taken for what</h2>
 <p class="muted small">A row is a true class, a column an answer; the deeper the colour, the larger
 its share of the row.</p>
-<div class="picture">{confusion_picture(evaluation.confusion)}</div>
-{listed}</section>"""
+<div class="picture">{confusion_picture(evaluation.confusion)}</div></section>"""
 
 
 def _calibration(evaluation: Evaluation) -> str:

@@ -1,0 +1,29 @@
+# Two commands: `make demo` and `make test`. Each sets up everything it needs in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+# torch first and exactly as pinned: asked for in any other way, pip may fetch another build.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $(READY)
+
+.PHONY: demo test lint clean
+
+demo: $(READY)
+	$(BIN)/cptuning demo --output demo-output
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# One thread a process: the tests make many small models, and two workers fill two cores.
+test: lint
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+clean:
+	rm -rf .venv demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis
