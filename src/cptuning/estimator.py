@@ -143,22 +143,12 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         texts join the masked-LM loss. ``init_from`` is a fitted classifier, or the folder of one,
         whose weights are the start (transfer).
         """
-        _require_training()
-        from cptuning.methods.fitting import Labelled
-
-        examples = as_examples(X)
-        labels = as_labels(y, len(examples))
-        label_space = LabelSpace.from_labels(labels)
-        self._check(label_space, labels)
-        data = Labelled(examples, label_space.encode(labels))
-        dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
-        more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
-        settings = self.settings_for(pair=examples.is_pair)
-        fitter = self._fitter(settings, init_from)
-        _warn_of_shortened(fitter.encoder.layout.encode(examples), fitter.encoder.layout.max_length)
-        folds = self.folds if dev is None and self.validation == "cross-fit" else 0
-        fitted = fitter.fit(data, dev=dev, unlabeled=more, folds=folds)
-        self._keep(fitted, settings, label_space)
+        label_space, data, dev, more = self._data(X, y, X_dev, y_dev, unlabeled)
+        fitter = self._fitter(self.settings_for(pair=data.examples.is_pair), init_from)
+        layout = fitter.encoder.layout
+        _warn_of_shortened(layout.encode(data.examples), layout.max_length)
+        fitted = fitter.fit(data, dev=dev, unlabeled=more, folds=self._folds(dev))
+        self._keep(fitted, fitter.settings, label_space)
         self.training_ = {
             "examples": _counts(label_space, data.labels),
             "dev_examples": _counts(label_space, dev.labels) if dev else None,
@@ -169,6 +159,45 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
             "seed": self.random_state,
         }
         return self
+
+    def estimate_seconds(
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        unlabeled: Any = None,
+        init_from: "CPTuningClassifier | str | Path | None" = None,
+    ) -> float:
+        """How long ``fit`` would take on this machine at most; two steps are made to find out.
+
+        >>> clf = CPTuningClassifier(steps=10, validation="none", verbose=False)
+        >>> 0 < clf.estimate_seconds(["great", "a joy", "dull", "a mess"], [1, 1, 0, 0]) < 600
+        True
+        """
+        _, data, dev, more = self._data(X, y, X_dev, y_dev, unlabeled)
+        fitter = self._fitter(self.settings_for(pair=data.examples.is_pair), init_from)
+        seconds: float = fitter.estimate_seconds(
+            data, dev=dev, unlabeled=more, folds=self._folds(dev)
+        )
+        return seconds
+
+    def _data(self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any) -> Any:
+        """What is trained on, checked: the classes, the labelled, dev and unlabelled examples."""
+        _require_training()
+        from cptuning.methods.fitting import Labelled
+
+        examples = as_examples(X)
+        labels = as_labels(y, len(examples))
+        label_space = LabelSpace.from_labels(labels)
+        self._check(label_space, labels)
+        data = Labelled(examples, label_space.encode(labels))
+        dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
+        more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
+        return label_space, data, dev, more
+
+    def _folds(self, dev: Any) -> int:
+        return self.folds if dev is None and self.validation == "cross-fit" else 0
 
     def settings_for(self, *, pair: bool) -> Settings:
         """The preset's settings with the ones that were given in place of its own."""

@@ -77,7 +77,7 @@ def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
     folder = Path(folder)
-    facts = _read_facts(folder)
+    facts = read_facts(folder)
     try:
         stored = load_file(folder / _SUPPORT)
         # Not splitlines(): texts may hold the line separators of Unicode.
@@ -147,7 +147,14 @@ def _examples(texts: list[Any], pair: bool) -> Examples:
     return Examples(tuple(texts))
 
 
-def _read_facts(folder: Path) -> dict[str, Any]:
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What a model folder says of itself, without loading the model.
+
+    >>> read_facts(Path("no-such-folder"))
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
+    """
     if not folder.is_dir():
         raise CPTuningError(
             f"There is no model folder {str(folder)!r}: "
@@ -176,13 +183,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     An earlier model in that place is replaced; anything else is never touched.
     """
     folder = folder.absolute()
-    if folder.exists() and not (folder / _FACTS).is_file() and not _is_empty(folder):
-        raise CPTuningError(f"{folder} exists and is no CP-Tuning model: choose another place.")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise CPTuningError(f"{folder} can't be written: {error.strerror}.") from error
+    temporary = _folder_beside(folder)
     try:
         yield temporary
         temporary.chmod(0o755)
@@ -193,10 +194,26 @@ def new_folder(folder: Path) -> Iterator[Path]:
         temporary.rename(folder)
         if old is not None:
             shutil.rmtree(old)
-    except OSError as error:
-        raise CPTuningError(f"{folder} can't be written: {error.strerror}.") from error
+    except (OSError, SafetensorError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CPTuningError(f"{folder} can't be written: {why}.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place that a model can't be saved to: before hours of training, not after."""
+    _folder_beside(folder.absolute()).rmdir()
+
+
+def _folder_beside(folder: Path) -> Path:
+    if folder.exists() and not (folder / _FACTS).is_file() and not _is_empty(folder):
+        raise CPTuningError(f"{folder} exists and is no CP-Tuning model: choose another place.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise CPTuningError(f"{folder} can't be written: {error.strerror}.") from error
 
 
 def _is_empty(folder: Path) -> bool:

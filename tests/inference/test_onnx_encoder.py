@@ -11,5 +11,5 @@ def test_a_file_that_is_no_graph_is_named(tmp_path, contents):
     path = tmp_path / "encoder.onnx"
     if contents is not None:
         path.write_bytes(contents)
-    with pytest.raises(CPTuningError, match="encoder.onnx is no readable ONNX model"):
+    with pytest.raises(CPTuningError, match=r"encoder\.onnx is no readable ONNX model"):
         OnnxEncoder(layout=None, path=path)

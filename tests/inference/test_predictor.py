@@ -122,11 +122,9 @@ def test_a_text_below_the_threshold_is_unknown():
 
 def test_a_text_at_the_threshold_is_known():
     it = predictor()
-    similarity = it.explain(["between"], k=1)[0][0].similarity
-    exactly = predictor(unknown_threshold=similarity)
-    just_above = predictor(
-        unknown_threshold=float(np.nextafter(np.float32(similarity), np.float32(2)))
-    )
+    similarity = np.float32(it.explain(["between"], k=1)[0][0].similarity)
+    exactly = predictor(unknown_threshold=float(similarity))
+    just_above = predictor(unknown_threshold=float(np.nextafter(similarity, np.float32(2))))
     assert exactly.predict(["between"])[0] != UNKNOWN
     assert just_above.predict(["between"])[0] == UNKNOWN
 
@@ -170,6 +168,11 @@ def test_new_examples_of_an_old_class_join_it():
     assert it.predict(["west"]).tolist() == ["N"]
     assert more.predict(["south"]).tolist() == ["E"]
     assert [e.text for e in more.explain(["south"], k=1)[0]] == ["south"]
+
+
+def test_of_equals_the_older_example_comes_first():
+    more = predictor().with_examples(["north"], ["A"])
+    assert [evidence.label for evidence in more.explain(["north"], k=2)[0]] == ["N", "A"]
 
 
 def test_the_old_predictor_stays_as_it_was():

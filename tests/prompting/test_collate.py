@@ -1,5 +1,7 @@
 """Padding, and batches of about equal cost."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,5 +63,5 @@ def test_batches_are_as_full_as_their_order_by_length_allows(lengths, budget):
     batches = token_budget_batches(lengths, budget)
     ordered = [lengths[i] for batch in batches for i in batch]
     assert ordered == sorted(lengths)
-    for batch, following in zip(batches, batches[1:], strict=False):
+    for batch, following in pairwise(batches):
         assert (len(batch) + 1) * lengths[following[0]] > budget

@@ -141,6 +141,8 @@ PATTERNS = (
     "{a} ? [SEP] [MASK] , {b}",
     "{a} [SEP] {b} these are [MASK] .",
     "Just [MASK] ! {a}",
+    "  It was [MASK] . {a}",
+    "{a} [SEP] it is [MASK]",
 )
 # A tokenizer of SentencePiece's kind puts a space before any piece of text that it is given.
 TIGHT_PATTERNS = (

@@ -16,10 +16,10 @@ from cptuning.backbone.loading import Backbone, load_backbone, no_progress_bars
 from cptuning.data import Examples
 from cptuning.prompting import Encoding, Layout, Template, collate, token_budget_batches
 
-# A batch of so many tokens, padding included: large enough to fill two cores or a small GPU.
 _BACKBONE = "backbone"
 _OWN = "prompts.safetensors"
 
+# A batch of so many tokens, padding included: large enough to fill two cores or a small GPU.
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
 
 

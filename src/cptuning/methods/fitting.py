@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from time import perf_counter
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from cptuning.training import (
     Checkpointer,
     History,
     Processes,
+    Score,
     TrainingPlan,
     train,
 )
@@ -148,7 +150,14 @@ class Fitter:
             answers = Answers(
                 place.with_suffix(".answers.safetensors"), mark, writes=self.processes.is_main
             )
-        task = CPTuningTask(
+        task = self._task(data, dev, unlabeled, answers)
+        callbacks = self.callbacks if self.processes.is_main else ()
+        return _Stage(name, task, self.plan, self.processes, callbacks, checkpointer, stop_after)
+
+    def _task(
+        self, data: Labelled, dev: Labelled | None, unlabeled: Examples | None, answers: Answers
+    ) -> CPTuningTask:
+        return CPTuningTask(
             self.encoder,
             self.settings,
             self.processes,
@@ -161,8 +170,40 @@ class Fitter:
             answers=answers,
             seed=self.seed,
         )
-        callbacks = self.callbacks if self.processes.is_main else ()
-        return _Stage(name, task, self.plan, self.processes, callbacks, checkpointer, stop_after)
+
+    def estimate_seconds(
+        self,
+        data: Labelled,
+        *,
+        dev: Labelled | None = None,
+        unlabeled: Examples | None = None,
+        folds: int = 0,
+    ) -> float:
+        """How long ``fit`` would take at most, from one real step and the embedding of one batch.
+
+        A first step, which is slower, warms up. The weights are then put back as they were.
+        """
+        self.n_classes = int(data.labels.max()) + 1
+        self.encoder.module.load_state_dict(self._initial)
+        task = self._task(data, None, unlabeled, Answers())
+        watch = _StopWatch()
+        try:
+            train(task, replace(self.plan, steps=2), self.processes, callbacks=[watch])
+            batch = task.encodings[: task.batch_size]
+            started = perf_counter()
+            self.encoder.embed_encodings(batch)
+            an_embedding = (perf_counter() - started) / len(batch)
+        finally:
+            self.encoder.module.load_state_dict(self._initial)
+        folds = 0 if dev is not None else folds
+        trainings = folds + 1 if folds > 1 else 1
+        # Each evaluation embeds what is trained on and what is held out: in cross-fitting, all.
+        evaluated = len(data.examples) + (len(dev.examples) if dev else 0)
+        evaluations = (self.plan.steps // self.plan.evaluate_every + 1) * (
+            trainings - 1 or bool(dev)
+        )
+        steps = self.plan.steps * trainings
+        return watch.seconds * steps + an_embedding * evaluated * evaluations
 
     @property
     def plan(self) -> TrainingPlan:
@@ -216,3 +257,22 @@ class _Stage:
             checkpointer=self.checkpointer,
             stop_after=self.stop_after,
         )
+
+
+class _StopWatch:
+    """Takes the time of the last step of a run."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._before = 0.0
+
+    def on_start(self, stage: str, step: int, last: int) -> None: ...
+
+    def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
+        float(losses["loss"])  # waits for the device
+        now = perf_counter()
+        self.seconds, self._before = now - self._before, now
+
+    def on_evaluate(self, step: int, score: Score) -> None: ...
+
+    def on_end(self, step: int) -> None: ...

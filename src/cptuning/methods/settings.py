@@ -1,6 +1,7 @@
 """Every setting of CP-Tuning, and the two presets that fill them in: ``paper`` and ``default``."""
 
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from cptuning.errors import CPTuningError
@@ -152,8 +153,30 @@ _CHOICES = {
 }
 
 
+# What a value may be, and what to call it; the choices are checked by themselves.
+_KINDS: dict[Any, tuple[type, str]] = {
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    float | None: (Real, "a number"),
+    bool: (bool, "true or false"),
+    str: (str, "a text"),
+}
+
+
+def _check_kinds(settings: Settings) -> None:
+    for field in fields(Settings):
+        value = getattr(settings, field.name)
+        if field.type not in _KINDS or (value is None and field.type == float | None):
+            continue
+        kind, name = _KINDS[field.type]
+        # True is a number to Python, and a slip to everybody else.
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")
+
+
 def _check(settings: Settings) -> None:
     """Refuse what can't work, in one sentence."""
+    _check_kinds(settings)
     for name, choices in _CHOICES.items():
         if getattr(settings, name) not in choices:
             listed = ", ".join(map(repr, choices))

@@ -93,8 +93,7 @@ class Evaluation:
     @property
     def overlap(self) -> int:
         """How many of the texts are among the model's own labelled examples."""
-        own = set(self.predictor.support.examples)
-        return sum(example in own for example in self.examples)
+        return overlap(self.examples, self.predictor.support.examples)
 
     def hardest_errors(self, limit: int = 20, k: int = 3) -> list[HardError]:
         """The wrong answers that the model was surest of, each with its nearest examples."""
@@ -130,3 +129,13 @@ class Evaluation:
             },
             "foreign_labels": {str(label): n for label, n in self.foreign_labels.items()},
         }
+
+
+def overlap(examples: Examples, known: Examples) -> int:
+    """How many of the examples are among the known ones.
+
+    >>> overlap(Examples(("a", "b")), Examples(("b", "c")))
+    1
+    """
+    own = set(known)
+    return sum(example in own for example in examples)

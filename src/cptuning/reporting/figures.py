@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.reporting.metrics import Confusion, ReliabilityBin
+
+if TYPE_CHECKING:
+    from cptuning.reporting.curve import Point
 
 # Told apart on light and on dark ground; more classes than colours begin again from the first.
 CLASS_COLOURS = (
@@ -135,52 +138,33 @@ def embedding_picture(
         return _inline_svg(figure, "embeddings", "Embeddings of training and test texts")
 
 
-def curve_picture(
-    sizes: Sequence[int],
-    means: Sequence[float],
-    intervals: Sequence[tuple[float, float] | None],
-    repeats: Sequence[Sequence[float]],
-    *,
-    majority: float,
-) -> str:
+def curve_picture(points: "Sequence[Point]", majority: float) -> str:
     """Accuracy against examples a class, for a page."""
     with _drawing(PAGE) as new_figure:
-        figure = _curve(new_figure, PAGE, sizes, means, intervals, repeats, majority)
+        figure = _curve(new_figure, PAGE, points, majority)
         return _inline_svg(figure, "curve", "Accuracy against examples a class")
 
 
-def curve_png(
-    sizes: Sequence[int],
-    means: Sequence[float],
-    intervals: Sequence[tuple[float, float] | None],
-    repeats: Sequence[Sequence[float]],
-    *,
-    majority: float,
-) -> bytes:
+def curve_png(points: "Sequence[Point]", majority: float) -> bytes:
     """The same as a PNG file."""
     with _drawing(PAPER) as new_figure:
-        figure = _curve(new_figure, PAPER, sizes, means, intervals, repeats, majority)
         buffer = BytesIO()
+        figure = _curve(new_figure, PAPER, points, majority)
         figure.savefig(buffer, format="png", dpi=200, facecolor="white")
         return buffer.getvalue()
 
 
-def _curve(
-    new_figure: Any,
-    theme: Theme,
-    sizes: Sequence[int],
-    means: Sequence[float],
-    intervals: Sequence[tuple[float, float] | None],
-    repeats: Sequence[Sequence[float]],
-    majority: float,
-) -> Any:
+def _curve(new_figure: Any, theme: Theme, points: "Sequence[Point]", majority: float) -> Any:
     figure, axes = new_figure(_WIDTH * 0.7)
-    known = [(s, *i) for s, i in zip(sizes, intervals, strict=True) if i is not None]
+    sizes = [point.size for point in points]
+    known = [(point.size, *point.interval) for point in points if point.interval is not None]
     if known:
         at, low, high = zip(*known, strict=True)
         axes.fill_between(at, low, high, color=theme.accent, alpha=0.15, linewidth=0)
-    for size, values in zip(sizes, repeats, strict=True):
-        axes.scatter([size] * len(values), values, s=10, color=theme.muted, alpha=0.7, zorder=2)
+    for point in points:
+        at_size = [point.size] * len(point.values)
+        axes.scatter(at_size, point.values, s=10, color=theme.muted, alpha=0.7, zorder=2)
+    means = [point.mean for point in points]
     axes.plot(sizes, means, color=theme.accent, marker="o", linewidth=2, markersize=5, zorder=3)
     axes.axhline(majority, color=theme.warm, linestyle=(0, (4, 3)), linewidth=1)
     axes.annotate(

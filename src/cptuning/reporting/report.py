@@ -221,8 +221,8 @@ def _errors(evaluation: Evaluation) -> str:
         return "<section><h2>Its surest mistakes</h2><p>There are none.</p></section>"
     return (
         "<section><h2>Its surest mistakes</h2>"
-        '<p class="muted small">Wrong answers, the most confident first, with the labelled examples '
-        "nearest to each. A wrong or missing example is often the reason.</p>"
+        '<p class="muted small">Wrong answers, the most confident first, with the labelled '
+        "examples nearest to each. A wrong or missing example is often the reason.</p>"
         + "\n".join(_error(error) for error in errors)
         + "</section>"
     )
@@ -231,13 +231,13 @@ def _errors(evaluation: Evaluation) -> str:
 def _error(error: HardError) -> str:
     rows = [
         [
-            f'<td class="label">{_label(evidence.label)}</td>',
+            f'<td class="label">{_label(evidence.label)}<br>'
+            f'<span class="muted small">{evidence.similarity:.2f}</span></td>',
             example_html(evidence.text),
-            f"{evidence.similarity:.2f}",
         ]
         for evidence in error.evidence
     ]
-    table = table_html(["label", "nearest labelled example", "similarity"], rows, numbers=1)
+    table = table_html(["label, similarity", "nearest labelled examples"], rows)
     return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
 <p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
 with {percent(error.confidence)}, is <span class="truth">{_label(error.truth)}</span></p>

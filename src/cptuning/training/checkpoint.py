@@ -3,7 +3,11 @@
 import json
 import logging
 import os
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,14 +76,41 @@ class Checkpointer:
     """Settings and data of the run: a checkpoint of another one is not used."""
     seconds: float = 30.0
     """The least time between two saves; writing costs about as much as a few steps."""
+    interrupted: bool = False
+    """Whether somebody pressed Ctrl-C and waits for the state to be saved."""
     _last: float = 0.0
 
     def __post_init__(self) -> None:
         self._last = time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether enough time has passed since the last save."""
-        return time.monotonic() - self._last >= self.seconds
+        """Whether enough time has passed since the last save, or somebody wants to stop."""
+        return self.interrupted or time.monotonic() - self._last >= self.seconds
+
+    @contextmanager
+    def holding_interrupts(self) -> Iterator[None]:
+        """Inside, a first Ctrl-C is only noted, so that a step can be finished and saved.
+
+        A second one interrupts at once. Where somebody else handles Ctrl-C already, or this is
+        not the main thread, nothing is changed.
+        """
+        usual = signal.getsignal(signal.SIGINT)
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or usual is not signal.default_int_handler:
+            yield
+            return
+
+        def note(_signal: int, _frame: object) -> None:
+            self.interrupted = True
+            signal.signal(signal.SIGINT, usual)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)
+        if self.interrupted:  # in a run that was ending anyway
+            raise KeyboardInterrupt
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write to a temporary name, make it durable, then rename."""

@@ -106,7 +106,10 @@ def train(
         callback.on_start(stage, start, last)
     step = start
     # Seeding every step must not disturb what the caller draws.
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with (
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        checkpointer.holding_interrupts() if checkpointer else nullcontext(),
+    ):
         try:
             for step in range(start, last + 1):
                 if step not in history.scores and (step % plan.evaluate_every == 0 or step == last):
@@ -124,6 +127,8 @@ def train(
                     checkpointer.save(
                         Checkpoint.of(step, trained, optimizer, best, _facts(history))
                     )
+                if checkpointer and checkpointer.interrupted:
+                    raise KeyboardInterrupt
                 if step == last:
                     break
                 losses = _one_step(model, task, plan, optimizer, step, device)

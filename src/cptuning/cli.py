@@ -1,0 +1,90 @@
+"""The command: its parts by name, and what becomes of errors."""
+
+import errno
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import cptuning
+from cptuning.commands.add import add
+from cptuning.commands.console import quieten_libraries, say
+from cptuning.commands.demo import demo
+from cptuning.commands.evaluate import evaluate
+from cptuning.commands.explain import explain
+from cptuning.commands.export import export
+from cptuning.commands.fit import fit
+from cptuning.commands.info import info
+from cptuning.commands.learning_curve import learning_curve
+from cptuning.commands.methods import methods
+from cptuning.commands.predict import predict
+from cptuning.errors import CPTuningError
+
+# What the shell calls a program that was stopped by SIGINT, or whose reader went away.
+_INTERRUPTED, _BROKEN_PIPE = 130, 141
+_USERS_MISTAKE = 2
+
+
+class _Commands(TyperGroup):
+    """Runs a command; a user's mistake becomes a sentence, a bug keeps its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except CPTuningError as error:
+            say(f"error: {error}")
+            raise typer.Exit(_USERS_MISTAKE) from None
+        except KeyboardInterrupt:
+            say("Stopped.")
+            raise typer.Exit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; what is still buffered goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_BROKEN_PIPE) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            say("error: There is no space left on the disk: make some and try again.")
+            raise typer.Exit(_USERS_MISTAKE) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="A few labelled examples in, a text classifier out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cptuning {cptuning.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """A few labelled examples in, a text classifier out."""
+    quieten_libraries()
+
+
+for command in (fit, predict, evaluate, explain, add, info, export, learning_curve, demo, methods):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

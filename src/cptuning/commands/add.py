@@ -1,0 +1,86 @@
+"""cptuning add: more labelled examples for a model, also of new classes, without training."""
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import print_json, warn
+from cptuning.commands.tables import Columns, aligned, check_kind, labels_of
+from cptuning.data import Examples
+from cptuning.inference import Predictor
+
+
+def add(
+    model: options.Model,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file with labelled examples; - is stdin.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="The folder for the new model; without it MODEL is replaced."
+        ),
+    ] = None,
+    text: options.TextColumn = None,
+    text_b: options.SecondTextColumn = None,
+    label: options.LabelColumn = None,
+    as_json: options.Json = False,
+) -> None:
+    """Teach a model more examples, or a new class, at once.
+
+    Examples that it knows already are left out, so that adding a file twice changes nothing.
+    """
+    from cptuning.storage import check_place, load
+
+    place = model if output is None else output
+    table = Columns(text, text_b, label).read_labelled(file)
+    classifier = load(model)
+    check_place(place)
+    before = classifier.predictor_
+    check_kind(table.examples, pairs=before.support.examples.is_pair, path=file)
+    labels = aligned(labels_of(table), before.label_space.classes)
+    rows = _new_rows(before, table.examples, labels)
+    if rows:
+        classifier.add_examples(table.examples.take(rows), [labels[row] for row in rows])
+    if rows or place != model:
+        classifier.save(place)
+
+    after = classifier.predictor_
+    result = {
+        "model": str(place),
+        "added": len(rows),
+        "known_already": len(labels) - len(rows),
+        "new_classes": [
+            c for c in after.label_space.classes if c not in before.label_space.classes
+        ],
+        "classes": list(after.label_space.classes),
+        "examples": len(after.support),
+    }
+    if as_json:
+        print_json(result)
+        return
+    repeated = f", {result['known_already']} were known already" if len(rows) < len(labels) else ""
+    typer.echo(f"{len(rows)} examples added{repeated}.")
+    new = ", ".join(map(str, after.label_space.classes[len(before.label_space) :]))
+    news = f", of which new: {new}" if new else ""
+    known = f"{len(after.support)} examples of {len(after.label_space)} classes"
+    typer.echo(f"{place} now knows {known}{news}.")
+
+
+def _new_rows(predictor: Predictor, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
+    """The rows that the model does not know; says where it knows a text under another label."""
+    own = predictor.label_space.decode(predictor.support.labels).tolist()
+    label_of = dict(zip(predictor.support.examples, own, strict=True))
+    known = set(zip(predictor.support.examples, own, strict=True))
+    rows, contradictions = [], 0
+    for row, example in enumerate(zip(examples, labels, strict=True)):
+        if example not in known:
+            known.add(example)
+            rows.append(row)
+            contradictions += example[0] in label_of
+    if contradictions:
+        warn(f"{contradictions} of the texts are known to the model under another label.")
+    return rows

@@ -1,0 +1,120 @@
+"""How the command speaks: messages on standard error, answers on standard output."""
+
+import json
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import cptuning
+
+
+def say(message: str) -> None:
+    """Tell the user something that is no answer."""
+    typer.echo(message, err=True)
+
+
+def warn(message: str) -> None:
+    """Tell the user something that may be wrong."""
+    say(f"warning: {message}")
+
+
+def print_json(answer: Any) -> None:
+    """An answer for a program: one line of JSON."""
+    typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def output_console() -> Console:
+    """A console on standard output that takes texts as they are: no markup, no emoji codes."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def print_table(
+    rows: Iterable[Sequence[str]], header: Sequence[str] = (), numbers: int = 0
+) -> None:
+    """An answer for people; the last ``numbers`` columns stand to the right."""
+    table = Table(show_header=bool(header), box=None, pad_edge=False)
+    listed = [list(row) for row in rows]
+    width = len(header) or len(listed[0])
+    for place in range(width):
+        table.add_column(
+            header[place] if header else "",
+            justify="right" if place >= width - numbers else "left",
+            overflow="fold",
+        )
+    for row in listed:
+        table.add_row(*row)
+    output_console().print(table)
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    >>> percent(0.125)
+    '12.5 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def interval(low: float, high: float) -> str:
+    """An interval of shares as people read it.
+
+    >>> interval(0.5, 0.75)
+    '50.0 to 75.0 %'
+    """
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """A span of time, no more precise than it is known.
+
+    >>> duration(0.3), duration(42.4), duration(260), duration(5000)
+    ('1 s', '42 s', '4 min', '1 h 23 min')
+    """
+    if seconds < 99.5:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def shown(text: str | tuple[str, str], longest: int = 200) -> str:
+    r"""A text, or both of a pair, on one line.
+
+    >>> shown("two\nlines"), shown(("a", "b"))
+    ('two lines', 'a | b')
+    """
+    line = " ".join((text if isinstance(text, str) else " | ".join(text)).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+class _OneLine(logging.Handler):
+    """Shows each warning of the library once, on a line."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message not in self._told:
+            self._told.add(message)
+            warn(message)
+
+
+def quieten_libraries() -> None:
+    """Let nobody but cptuning speak: no bars, log lines or Python warnings of other packages."""
+    # Read when these packages are imported, which is later.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    if not sys.warnoptions:  # Nobody asked for them with python -W.
+        warnings.simplefilter("ignore")
+    logger = logging.getLogger(cptuning.__name__)
+    logger.handlers = [h for h in logger.handlers if not isinstance(h, _OneLine)]
+    logger.addHandler(_OneLine())

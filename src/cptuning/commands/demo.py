@@ -1,0 +1,123 @@
+"""cptuning demo: the whole thing on the examples in the package, in about a minute."""
+
+import time
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cptuning.commands.console import duration, percent, say
+from cptuning.commands.explain import explanations, print_explanation
+from cptuning.data import Examples, Table, read_table
+from cptuning.reporting.evaluation import Evaluation
+from cptuning.reporting.page import write_whole
+from cptuning.reporting.report import report_html
+
+# As many steps as fit into a minute on two slow cores, all together.
+_STEPS = {"messages": 40, "same_question": 30}
+_FAST_STEPS = 3
+
+_NEW_CLASS = "job_application"
+_NEW_EXAMPLES = (
+    "Are you hiring drivers at the moment? I have a licence and could start next week.",
+    "Please find my CV attached, I'd love to work in your shop.",
+    "Do you take students for a summer job in the warehouse?",
+)
+_NEW_TEXT = "I saw the poster in the window. Whom do I ask about the vacancy for a cashier?"
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The folder for what the demo makes.")
+    ] = Path("demo-output"),
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Three steps only: to see it run, not to see it learn.")
+    ] = False,
+) -> None:
+    """Train on the package's customer messages, and show what the model does."""
+    from cptuning.storage import check_place, read_facts
+
+    steps = dict.fromkeys(_STEPS, _FAST_STEPS) if fast else _STEPS
+    messages, pairs = output / "messages-model", output / "same-question-model"
+    for place in (messages, pairs):
+        check_place(place)
+
+    typer.echo("1. Customer messages: which of six departments should read them?")
+    classifier, evaluation = _task("messages", steps["messages"], messages)
+    typer.echo("\n2. Some answers, with the examples they rest on")
+    surest = _some_right_answers(evaluation)
+    for answer in explanations(classifier.predictor_, evaluation.examples.take(surest), 2):
+        print_explanation(answer)
+    typer.echo(f"\n3. A new class, {_NEW_CLASS}, from three examples and without training")
+    _show_new_class(classifier)
+    typer.echo("\n4. Pairs: do two customers ask the same question?")
+    _task("same_question", steps["same_question"], pairs)
+
+    report = output / "report.html"
+    page = report_html(evaluation, read_facts(messages), model="messages", test="messages_test.csv")
+    write_whole(report, page)
+    typer.echo(f"\nThe models are in {messages} and {pairs}, the report is in {report}.")
+    typer.echo(f'Try: cptuning explain {messages} "my parcel never came"')
+
+
+def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
+    """Train on one of the data sets, compare with the baselines and save the model."""
+    from cptuning import CPTuningClassifier
+
+    train, test = _read(f"{name}_train"), _read(f"{name}_test")
+    say(f"   {len(train.examples)} examples, {steps} steps …")
+    began = time.monotonic()
+    classifier = CPTuningClassifier(steps=steps, validation="none")
+    classifier.fit(train.examples, train.labels)
+    seconds = time.monotonic() - began
+    evaluation = Evaluation.of(classifier.predictor_, test.examples, list(test.labels or []))
+    low, high = evaluation.interval
+    typer.echo(f"   trained in {duration(seconds)}; right on {len(test.examples)} new ones:")
+    for title, accuracy in (
+        ("always the commonest class", evaluation.confusion.majority),
+        ("TF-IDF + logistic regression", _baseline(train, test)),
+        ("CP-Tuning", evaluation.confusion.accuracy),
+    ):
+        typer.echo(f"   {title:<30}{percent(accuracy):>8}")
+    typer.echo(f"   {'':<30}{'':>8} (95 % interval {100 * low:.1f} to {percent(high)})")
+    classifier.save(place)
+    return classifier, evaluation
+
+
+def _read(name: str) -> Table:
+    with as_file(files("cptuning.data") / "demo" / f"{name}.csv") as path:
+        return read_table(path, need_label=True)
+
+
+def _baseline(train: Table, test: Table) -> float:
+    """The accuracy of counting words, with which any method should be compared."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10))
+    model.fit(_joined(train.examples), train.labels)
+    return float(model.score(_joined(test.examples), test.labels))
+
+
+def _joined(examples: Examples) -> list[str]:
+    return [text if isinstance(text, str) else " ".join(text) for text in examples]
+
+
+def _some_right_answers(evaluation: Evaluation, count: int = 3) -> list[int]:
+    """The first test texts of different classes that were answered rightly."""
+    chosen: dict[Any, int] = {}
+    for row, right in enumerate(evaluation.right):
+        if right and len(chosen) < count:
+            chosen.setdefault(evaluation.truth[row], row)
+    return list(chosen.values())
+
+
+def _show_new_class(classifier: Any) -> None:
+    text = Examples((_NEW_TEXT,))
+    [before] = explanations(classifier.predictor_, text, 1)
+    classifier.add_examples(list(_NEW_EXAMPLES), [_NEW_CLASS] * len(_NEW_EXAMPLES))
+    [after] = explanations(classifier.predictor_, text, 2)
+    typer.echo(f"   before: {before['prediction']}; after:")
+    print_explanation(after)

@@ -1,0 +1,103 @@
+"""cptuning evaluate: how good a model is on labelled texts, in figures and as a report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import (
+    interval,
+    percent,
+    print_json,
+    print_table,
+    say,
+    warn,
+)
+from cptuning.commands.tables import Columns, aligned, check_kind, folder_name, labels_of
+from cptuning.data.formats import file_name
+from cptuning.reporting.evaluation import Evaluation
+from cptuning.reporting.page import write_whole
+from cptuning.reporting.report import report_html, verdict
+
+
+def evaluate(
+    model: options.Model,
+    test: Annotated[
+        str, typer.Argument(metavar="TEST", help="A file with labelled texts; - is stdin.")
+    ],
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")
+    ] = None,
+    text: options.TextColumn = None,
+    text_b: options.SecondTextColumn = None,
+    label: options.LabelColumn = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure a model on labelled texts that it has not seen."""
+    from cptuning.storage import load, read_facts
+
+    facts = read_facts(model)
+    table = Columns(text, text_b, label).read_labelled(test)
+    predictor = load(model).predictor_
+    check_kind(table.examples, pairs=predictor.support.examples.is_pair, path=test)
+    labels = aligned(labels_of(table), predictor.label_space.classes)
+    evaluation = Evaluation.of(predictor, table.examples, labels)
+    for line in cautions(evaluation):
+        warn(line)
+    if report is not None:
+        name = file_name(test) if test == "-" else Path(test).name
+        page = report_html(evaluation, facts, model=folder_name(model), test=name)
+        write_whole(report, page)
+        say(f"The report is in {report}.")
+    if as_json:
+        print_json(evaluation.summary())
+    else:
+        print_evaluation(evaluation)
+
+
+def cautions(evaluation: Evaluation) -> list[str]:
+    """What to know before believing the figures."""
+    lines = []
+    foreign = evaluation.foreign_labels
+    if foreign:
+        named = ", ".join(f"{label!r} ({n})" for label, n in foreign.items())
+        lines.append(f"the model does not know the label {named}: these texts count as wrong.")
+    if evaluation.overlap:
+        lines.append(
+            f"{evaluation.overlap} of the {len(evaluation.truth)} texts are among the model's own "
+            "examples: the accuracy flatters it."
+        )
+    return lines
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """The figures for people."""
+    confusion = evaluation.confusion
+    error = evaluation.calibration_error
+    rows = [
+        (
+            "accuracy",
+            percent(confusion.accuracy),
+            f"95 % interval {interval(*evaluation.interval)}",
+        ),
+        ("macro-F1", percent(confusion.macro_f1), f"over {len(confusion.classes)} classes"),
+        ("majority", percent(confusion.majority), "always the commonest class"),
+        ("texts", str(confusion.n), f"{confusion.right} answered rightly"),
+    ]
+    if error is not None:
+        rows.append(("calibration", percent(error), "mean gap between confidence and accuracy"))
+    unknown = int((~evaluation.answered).sum())
+    if unknown:
+        rows.append(("unknown", str(unknown), "texts far from every example"))
+    print_table(rows)
+    typer.echo()
+    print_table(
+        [
+            (str(s.label), percent(s.f1), percent(s.precision), percent(s.recall), str(s.support))
+            for s in confusion.by_class()
+        ],
+        header=("class", "F1", "precision", "recall", "texts"),
+        numbers=4,
+    )
+    typer.echo(f"\n{verdict(evaluation)}")

@@ -1,0 +1,116 @@
+"""cptuning explain: an answer with the labelled examples that speak for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import output_console, percent, print_json, shown
+from cptuning.commands.tables import check_kind
+from cptuning.data import Examples, iter_tables
+from cptuning.errors import CPTuningError
+from cptuning.inference import UNKNOWN, Predictor, softmax
+
+
+def explain(
+    model: options.Model,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="A text.")] = None,
+    second: Annotated[
+        str | None,
+        typer.Option(
+            "--text-b", metavar="TEXT", help="The second text of a pair; with --file its column."
+        ),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file with texts; - is stdin.")
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option("--text", metavar="COLUMN", help="With --file: the text's column.")
+    ] = None,
+    k: Annotated[
+        int, typer.Option("-k", metavar="K", min=1, help="How many examples to show.")
+    ] = 3,
+    as_json: options.Json = False,
+) -> None:
+    """Answer a text, or the texts of a file, and show the nearest labelled examples.
+
+    With --json, one object a line.
+    """
+    from cptuning.storage import load
+
+    if (text is None) == (file is None):
+        raise CPTuningError('Give either a text, as in cptuning explain MODEL "a text", or --file.')
+    predictor = load(model).predictor_
+    pairs = predictor.support.examples.is_pair
+    is_first = True
+    for examples in _examples(text, second, file, column, model, pairs):
+        for answer in explanations(predictor, examples, k):
+            if as_json:
+                print_json(answer)
+                continue
+            if not is_first:
+                typer.echo()
+            is_first = False
+            print_explanation(answer)
+
+
+def _examples(
+    text: str | None,
+    second: str | None,
+    file: str | None,
+    column: str | None,
+    model: Path,
+    pairs: bool,
+) -> Iterator[Examples]:
+    if file is not None:
+        for table in iter_tables(file, chunk=256, text=column, text_b=second):
+            check_kind(table.examples, pairs=pairs, path=file)
+            yield table.examples
+    elif pairs and second is None:
+        raise CPTuningError(f"The model {model} takes pairs: give the second text with --text-b.")
+    elif not pairs and second is not None:
+        raise CPTuningError(f"The model {model} takes single texts: leave --text-b out.")
+    else:
+        yield Examples((str(text),), None if second is None else (second,))
+
+
+def explanations(predictor: Predictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
+    """Answers as JSON can hold them, each with its nearest examples."""
+    embeddings = predictor.transform(examples)
+    probabilities = softmax(predictor.scores(embeddings), predictor.temperature)
+    answers = predictor.labels_of(embeddings).tolist()
+    evidence = predictor.evidence(embeddings, k)
+    for text, answer, shares, nearest in zip(
+        examples, answers, probabilities, evidence, strict=True
+    ):
+        is_unknown = predictor.unknown_threshold is not None and answer == UNKNOWN
+        yield {
+            "text": text,
+            "prediction": answer,
+            "confidence": None if is_unknown else round(float(shares.max()), 6),
+            "probabilities": {
+                str(label): round(float(share), 6)
+                for label, share in zip(predictor.label_space.classes, shares, strict=True)
+            },
+            "neighbours": [
+                {"text": e.text, "label": e.label, "similarity": round(e.similarity, 6)}
+                for e in nearest
+            ],
+        }
+
+
+def print_explanation(answer: dict[str, Any]) -> None:
+    """An answer for people: the text, its label, and the reasons."""
+    console = output_console()
+    console.print(shown(answer["text"]), style="bold")
+    sure = "" if answer["confidence"] is None else f" ({percent(answer['confidence'])})"
+    console.print(f"  {answer['prediction']}{sure}, because it is like")
+    width = max(len(str(example["label"])) for example in answer["neighbours"])
+    for example in answer["neighbours"]:
+        label = str(example["label"]).ljust(width)
+        console.print(
+            f"    {example['similarity']:5.2f}  {label}  {shown(example['text'], 120)}",
+            soft_wrap=True,
+        )

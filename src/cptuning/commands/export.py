@@ -1,0 +1,28 @@
+"""cptuning export: a model for places without torch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cptuning.commands import options
+from cptuning.errors import CPTuningError
+
+
+def export(
+    model: options.Model,
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="The folder for the exported model.")
+    ],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: onnx.")] = "onnx",
+) -> None:
+    """Write a model as ONNX: it then predicts, explains and takes new examples without torch."""
+    from cptuning.export import export_onnx
+    from cptuning.storage import check_place, load
+
+    if to != "onnx":
+        raise CPTuningError(f"There is no export to {to!r}: use --to onnx.")
+    classifier = load(model, device="cpu")
+    check_place(output)
+    export_onnx(classifier, output)
+    typer.echo(f"The exported model is in {output}: use it like any other, without torch.")

@@ -1,0 +1,243 @@
+"""cptuning fit: labelled examples in, a model folder out."""
+
+import time
+from collections.abc import Hashable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import duration, interval, percent, print_json, say, warn
+from cptuning.commands.tables import (
+    Columns,
+    aligned,
+    check_kind,
+    described,
+    labels_of,
+    oddities,
+)
+from cptuning.data import Table, read_table
+from cptuning.errors import CPTuningError
+from cptuning.reporting.evaluation import overlap
+from cptuning.reporting.metrics import wilson_interval
+
+
+def fit(
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="A file with labelled examples; - is stdin.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="MODEL", help="The folder for the model.")],
+    dev: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Labelled examples to choose weights by.")
+    ] = None,
+    unlabeled: Annotated[
+        str | None, typer.Option(metavar="FILE", help="More texts, without labels.")
+    ] = None,
+    method: options.Method = "cp-tuning",
+    backbone: options.Backbone = "embedded",
+    preset: options.Preset = "default",
+    seed: options.Seed = 0,
+    validation: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Without --dev: cross-fit, or none (a third of the time, nothing measured).",
+        ),
+    ] = "cross-fit",
+    folds: Annotated[
+        int, typer.Option(metavar="N", help="How many parts cross-fitting makes.")
+    ] = 2,
+    unknown_threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|NUMBER", help='Answer "unknown" to texts less similar to any example.'
+        ),
+    ] = None,
+    settings: options.Settings = None,
+    init_from: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Start from another model's weights.")
+    ] = None,
+    device: options.Device = "auto",
+    text: options.TextColumn = None,
+    text_b: options.SecondTextColumn = None,
+    label: options.LabelColumn = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Train a model on labelled examples.
+
+    A fit that was stopped goes on from where it was when the same command is given again.
+    """
+    from cptuning.registry import make_classifier
+    from cptuning.storage import check_place
+
+    began = time.monotonic()
+    checkpoints = Path(f"{output}.checkpoint")
+    classifier = make_classifier(
+        method,
+        backbone=backbone,
+        preset=preset,
+        random_state=seed,
+        validation=validation,
+        folds=folds,
+        unknown_threshold=options.parse_threshold(unknown_threshold),
+        device=device,
+        verbose=not quiet,
+        callbacks=None if quiet else [_Resumed()],
+        checkpoint_dir=checkpoints,
+        **options.parse_settings(settings),
+    )
+    check_place(output)
+    columns = Columns(text, text_b, label)
+    data = _Data.read(train, dev, unlabeled, columns)
+    for line in data.warnings():
+        warn(line)
+    if not quiet:
+        for line in data.lines():
+            say(line)
+        if backbone != "embedded" and not Path(backbone).is_dir() and init_from is None:
+            say(f"Loading the backbone {backbone}, from the hub if it is not here yet …")
+        seconds = classifier.estimate_seconds(**data.arguments(), init_from=init_from)
+        say(f"Training will take {duration(seconds)} or less.")
+    try:
+        classifier.fit(**data.arguments(), init_from=init_from)
+        classifier.save(output)
+    except KeyboardInterrupt:
+        say(_stopped(checkpoints))
+        raise typer.Exit(130) from None
+    with suppress(OSError):  # Not empty: it holds something that is not ours.
+        checkpoints.rmdir()
+    result = _result(classifier.training_, output, time.monotonic() - began)
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        _print(result)
+
+
+class _Data:
+    """The files of a fit, read and checked."""
+
+    def __init__(self, train: tuple[str, Table]) -> None:
+        self.path, self.train = train
+        self.dev_path: str | None = None
+        self.dev: Table | None = None
+        self.dev_labels: list[Hashable] | None = None
+        self.unlabeled: Table | None = None
+
+    @classmethod
+    def read(cls, train: str, dev: str | None, unlabeled: str | None, columns: Columns) -> "_Data":
+        data = cls((train, columns.read_labelled(train)))
+        pairs = data.train.examples.is_pair
+        if dev is not None:
+            data.dev_path, data.dev = dev, columns.read_labelled(dev)
+            check_kind(data.dev.examples, pairs=pairs, path=dev)
+            data.dev_labels = data._checked_dev_labels(data.dev)
+        if unlabeled is not None:
+            data.unlabeled = read_table(unlabeled, text=columns.text, text_b=columns.text_b)
+            check_kind(data.unlabeled.examples, pairs=pairs, path=unlabeled)
+        return data
+
+    def _checked_dev_labels(self, dev: Table) -> list[Hashable]:
+        known = set(labels_of(self.train))
+        labels = aligned(labels_of(dev), known)
+        for label, where in zip(labels, dev.where, strict=True):
+            if label not in known:
+                raise CPTuningError(
+                    f"{where}: the label {label!r} does not occur in {self.path}, "
+                    "add examples of it there or remove the row."
+                )
+        return labels
+
+    def arguments(self) -> dict[str, Any]:
+        """What the classifier's fit takes."""
+        return {
+            "X": self.train.examples,
+            "y": labels_of(self.train),
+            "X_dev": self.dev.examples if self.dev else None,
+            "y_dev": self.dev_labels,
+            "unlabeled": self.unlabeled.examples if self.unlabeled else None,
+        }
+
+    def lines(self) -> list[str]:
+        lines = [described(self.train, self.path)]
+        if self.dev is not None:
+            lines.append(described(self.dev, str(self.dev_path)))
+        if self.unlabeled is not None:
+            lines.append(f"{len(self.unlabeled.examples)} texts without labels.")
+        return lines
+
+    def warnings(self) -> list[str]:
+        lines = oddities(self.train, self.path)
+        if self.dev is not None:
+            common = overlap(self.dev.examples, self.train.examples)
+            if common:
+                lines.append(
+                    f"{common} of the {len(self.dev.examples)} dev texts are in the training file "
+                    "too: the held-out accuracy will flatter."
+                )
+        return lines
+
+
+class _Resumed:
+    """Says that a run goes on."""
+
+    def on_start(self, stage: str, step: int, last: int) -> None:
+        if step > 0:
+            say(f"Going on with {stage} at step {step} of {last}, where it was stopped.")
+
+    def on_step(self, step: int, losses: Any) -> None: ...
+
+    def on_evaluate(self, step: int, score: Any) -> None: ...
+
+    def on_end(self, step: int) -> None: ...
+
+
+def _stopped(checkpoints: Path) -> str:
+    if any(checkpoints.glob("*.safetensors")):
+        return (
+            f"Stopped: the state is in {checkpoints}, "
+            "give the same command again and training goes on from there."
+        )
+    return "Stopped before anything was learned: nothing was written."
+
+
+def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
+    accuracy = training["held_out_accuracy"]
+    held_out = None
+    if accuracy is not None:
+        # Without a dev set every example is held out once, if its class has another.
+        counts = training["dev_examples"] or {
+            label: n for label, n in training["examples"].items() if n > 1
+        }
+        n = sum(counts.values())
+        held_out = {
+            "accuracy": accuracy,
+            "interval": list(wilson_interval(round(accuracy * n), n)),
+            "majority": max(counts.values()) / n,
+            "n": n,
+        }
+    return {
+        "model": str(output),
+        "examples": training["examples"],
+        "validation": training["validation"],
+        "held_out": held_out,
+        "steps": training["best_step"],
+        "seconds": round(seconds, 1),
+    }
+
+
+def _print(result: dict[str, Any]) -> None:
+    held_out = result["held_out"]
+    if held_out is None:
+        typer.echo("How good it is was not measured: nothing was held out.")
+    else:
+        typer.echo(
+            f"Held-out accuracy {percent(held_out['accuracy'])} "
+            f"(95 % interval {interval(*held_out['interval'])}, {held_out['n']} texts, "
+            f"{result['validation']}; the commonest class alone: {percent(held_out['majority'])})."
+        )
+    model = result["model"]
+    typer.echo(f"The model is in {model} ({result['steps']} steps, {duration(result['seconds'])}).")
+    typer.echo(f"Next: cptuning evaluate {model} TEST.csv --report report.html")

@@ -1,0 +1,47 @@
+"""cptuning info: what a model folder holds, without loading the model."""
+
+from pathlib import Path
+from typing import Any
+
+from cptuning.commands import options
+from cptuning.commands.console import percent, print_json, print_table
+
+
+def info(model: options.Model, as_json: options.Json = False) -> None:
+    """Show the facts of a model: classes, data, accuracy, settings, versions."""
+    from cptuning.inference.onnx_encoder import ONNX_FILE
+    from cptuning.storage import read_facts
+
+    facts = read_facts(model)
+    facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
+    facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    if as_json:
+        print_json(facts)
+    else:
+        print_table(_rows(model, facts))
+
+
+def _rows(model: Path, facts: dict[str, Any]) -> list[tuple[str, str]]:
+    training = facts["training"]
+    accuracy = training["held_out_accuracy"]
+    threshold = facts["unknown_threshold"]
+    kinds = {"onnx": "exported, predicts without torch", "torch": "can be trained further"}
+    return [
+        ("model", f"{model} ({facts['bytes'] / 1e6:.0f} MB, {kinds[facts['kind']]})"),
+        ("method", str(facts["method"])),
+        ("classes", ", ".join(map(str, facts["classes"]))),
+        ("trained on", ", ".join(f"{c} {n}" for c, n in training["examples"].items())),
+        (
+            "held-out accuracy",
+            "not measured"
+            if accuracy is None
+            else f"{percent(accuracy)} ({training['validation']})",
+        ),
+        ("backbone", str(facts["parameters"].get("backbone", "embedded"))),
+        ("prompt", facts["layout"]["template"]),
+        ("steps kept", str(training["best_step"])),
+        ("seed", str(training["seed"])),
+        ("unknown below", "never" if threshold is None else f"a similarity of {threshold:.3f}"),
+        *((name, str(value)) for name, value in facts["settings"].items() if name != "template"),
+        ("versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
+    ]

@@ -1,0 +1,157 @@
+"""cptuning learning-curve: would more labels help, and how is that known."""
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import duration, percent, print_json, print_table, say
+from cptuning.commands.tables import Columns, aligned, check_kind, described, labels_of
+from cptuning.data import Examples
+from cptuning.errors import CPTuningError
+from cptuning.reporting.curve import RULE, LearningCurve
+from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
+from cptuning.reporting.page import write_whole
+
+_BAR = 30
+
+
+def learning_curve(
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="A file with labelled examples; - is stdin.")
+    ],
+    test: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Labelled texts to test on; without it, cross-fitted."),
+    ] = None,
+    sizes: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBERS", help="Examples a class, such as 2,4,8; auto: doubling up to all."
+        ),
+    ] = "auto",
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How often to draw and train.")
+    ] = 3,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the curve as .html or .png.")
+    ] = None,
+    method: options.Method = "cp-tuning",
+    backbone: options.Backbone = "embedded",
+    preset: options.Preset = "default",
+    seed: options.Seed = 0,
+    settings: options.Settings = None,
+    device: options.Device = "auto",
+    text: options.TextColumn = None,
+    text_b: options.SecondTextColumn = None,
+    label: options.LabelColumn = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Tell whether more labels would help: accuracy against examples a class.
+
+    Each repeat trains on ever larger parts of the data, every part inside the next. Ctrl-C shows
+    what was measured until then.
+    """
+    from cptuning.registry import make_classifier
+
+    if output is not None and output.suffix not in (".html", ".png"):
+        raise CPTuningError(f"{output}: name a file that ends in .html or .png.")
+    columns = Columns(text, text_b, label)
+    table = columns.read_labelled(train)
+    data = Labelled(table.examples, labels_of(table))
+    held_out = _test_data(test, columns, data)
+    wanted = _sizes(sizes, largest_size(data, held_out, repeats))
+
+    def classifier(seed: int) -> Any:
+        return make_classifier(
+            method,
+            backbone=backbone,
+            preset=preset,
+            random_state=seed,
+            validation="none",
+            device=device,
+            verbose=not quiet,
+            **options.parse_settings(settings),
+        )
+
+    def answer(
+        examples: Examples, labels: list[Hashable], new: Examples, seed: int
+    ) -> Sequence[Hashable]:
+        answers: list[Hashable] = classifier(seed).fit(examples, labels).predict(new).tolist()
+        return answers
+
+    if not quiet:
+        say(described(table, train))
+        trainings = len(wanted) * repeats
+        seconds = trainings * classifier(seed).estimate_seconds(data.examples, data.labels)
+        say(f"{trainings} trainings will take {duration(seconds)} or less.")
+    curve: LearningCurve | None = None
+    try:
+        for number, curve in enumerate(
+            measure(data, held_out, sizes=wanted, repeats=repeats, seed=seed, answer=answer)
+        ):
+            if not quiet:
+                repeat, place = divmod(number, len(wanted))
+                accuracy = curve.accuracies[wanted[place]][-1]
+                say(
+                    f"repeat {repeat + 1} of {repeats}, {wanted[place]} examples a class: "
+                    f"{percent(accuracy)}"
+                )
+        stopped = False
+    except KeyboardInterrupt:
+        stopped = True
+    if curve is None:
+        raise KeyboardInterrupt
+    if output is not None:
+        page = curve.png() if output.suffix == ".png" else curve.html(Path(train).name)
+        write_whole(output, page)
+        say(f"The curve is in {output}.")
+    if as_json:
+        print_json(curve.summary() | {"complete": not stopped})
+    else:
+        _print(curve)
+    if stopped:
+        say("Stopped: this is what was measured until then.")
+        raise typer.Exit(130)
+
+
+def _test_data(test: str | None, columns: Columns, data: Labelled) -> Labelled | None:
+    if test is None:
+        return None
+    table = columns.read_labelled(test)
+    check_kind(table.examples, pairs=data.examples.is_pair, path=test)
+    return Labelled(table.examples, aligned(labels_of(table), set(data.labels)))
+
+
+def _sizes(words: str, largest: int) -> list[int]:
+    """The sizes that were asked for and that there are examples for."""
+    if words == "auto":
+        return default_sizes(largest)
+    try:
+        sizes = sorted({int(word) for word in words.split(",")})
+    except ValueError:
+        sizes = [0]
+    if sizes[0] < 1:
+        raise CPTuningError(f"--sizes is {words!r}: give numbers from 1 on, such as 2,4,8.")
+    possible = [size for size in sizes if size <= largest]
+    if not possible:
+        raise CPTuningError(
+            f"--sizes is {words!r}, but no class has more than {largest} examples to train on."
+        )
+    if len(possible) < len(sizes):
+        left = ", ".join(str(size) for size in sizes if size > largest)
+        say(f"Left out: {left} (no class has more than {largest} examples to train on).")
+    return possible
+
+
+def _print(curve: LearningCurve) -> None:
+    rows = [
+        (str(p.size), percent(p.mean), p.interval_text, "█" * round(_BAR * p.mean))
+        for p in curve.points()
+    ]
+    rows.append(("", percent(curve.majority), "majority", "░" * round(_BAR * curve.majority)))
+    print_table(rows, header=("examples a class", "accuracy", "95 % interval", ""))
+    typer.echo(f"\n{curve.verdict}\n{RULE}")

@@ -1,0 +1,122 @@
+"""The options that several commands share, with one name and one help text each."""
+
+import json
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cptuning.errors import CPTuningError
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
+TextColumn = Annotated[
+    str | None,
+    typer.Option("--text", metavar="COLUMN", help="The column of the (first) text."),
+]
+SecondTextColumn = Annotated[
+    str | None,
+    typer.Option("--text-b", metavar="COLUMN", help="The column of the second text of pairs."),
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="The column of the label.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
+Method = Annotated[str, typer.Option(metavar="NAME", help="See `cptuning methods`.")]
+Backbone = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="embedded, the folder of a masked language model, or a hub id."
+    ),
+]
+Preset = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="default: what measured best; paper: as printed in the paper."
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="The same seed gives the same model on a CPU.")
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda …")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the method, such as steps=60 or loss=circle; may be repeated.",
+    ),
+]
+
+# Settings of the classifier that have an option of their own, or make no sense in a command.
+_NOT_SET = (
+    "backbone",
+    "preset",
+    "random_state",
+    "validation",
+    "folds",
+    "unknown_threshold",
+    "device",
+    "verbose",
+    "callbacks",
+    "checkpoint_dir",
+)
+
+
+def parse_settings(given: list[str] | None) -> dict[str, Any]:
+    """The settings in ``name=value`` words; a value is JSON, or else a plain word.
+
+    >>> parse_settings(["steps=60", "loss=circle", "relaxation=false"])
+    {'steps': 60, 'loss': 'circle', 'relaxation': False}
+    >>> parse_settings(["stepps=60"])
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no setting 'stepps': did you mean steps?
+    """
+    from cptuning.estimator import parameter_names
+
+    known = [name for name in parameter_names() if name not in _NOT_SET]
+    settings: dict[str, Any] = {}
+    for word in given or []:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise CPTuningError(f"--set {word}: write NAME=VALUE, such as --set steps=60.")
+        if name not in known:
+            raise CPTuningError(_no_such_setting(name, known))
+        settings[name] = _value(value)
+    return settings
+
+
+def parse_threshold(given: str | None) -> Any:
+    """The value of ``--unknown-threshold``: None, "auto" or a similarity.
+
+    >>> parse_threshold("auto"), parse_threshold("0.4")
+    ('auto', 0.4)
+    """
+    if given is None or given == "auto":
+        return given
+    try:
+        threshold = float(given)
+    except ValueError:
+        threshold = float("nan")
+    if not -1 <= threshold <= 1:
+        raise CPTuningError(
+            f"--unknown-threshold is {given!r}: give auto, or a similarity between -1 and 1."
+        )
+    return threshold
+
+
+def _no_such_setting(name: str, known: list[str]) -> str:
+    if name in _NOT_SET:
+        return f"{name} is no setting of the method: see the other options with --help."
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}."
+    return f"There is no setting {name!r}: {hint}"
+
+
+def _value(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word

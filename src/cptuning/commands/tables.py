@@ -1,0 +1,123 @@
+"""Labelled files as the commands read them, and what can be said of one before it is used."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cptuning.commands.console import shown
+from cptuning.data import Examples, Table, read_table
+from cptuning.data.formats import file_name
+from cptuning.errors import CPTuningError
+
+_MOST_CLASSES_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that were named with options."""
+
+    text: str | None = None
+    text_b: str | None = None
+    label: str | None = None
+
+    def read_labelled(self, path: str) -> Table:
+        """A file whose every row has a label."""
+        return read_table(
+            path, text=self.text, text_b=self.text_b, label=self.label, need_label=True
+        )
+
+
+def labels_of(table: Table) -> list[Hashable]:
+    """The labels of a table that has them."""
+    return list(table.labels or [])
+
+
+def aligned(labels: Sequence[Hashable], classes: Iterable[Hashable]) -> list[Hashable]:
+    """The labels as a model spells its classes: what is "1" in a CSV file is 1 in JSON.
+
+    >>> aligned(["1", "new"], [0, 1])
+    [1, 'new']
+    """
+    known = list(classes)
+    by_name: dict[str, Hashable] = {}
+    for label in known:
+        # Two classes of one spelling can't be told apart: both stay as they are.
+        by_name[str(label)] = str(label) if str(label) in by_name else label
+    return [label if label in known else by_name.get(str(label), label) for label in labels]
+
+
+def check_kind(examples: Examples, *, pairs: bool, path: str) -> None:
+    """Refuse single texts for a model of pairs, and the other way round."""
+    if examples.is_pair == pairs:
+        return
+    if pairs:
+        raise CPTuningError(
+            f"{file_name(path)} has single texts but the model takes pairs: "
+            "name the column of the second text with --text-b."
+        )
+    raise CPTuningError(
+        f"{file_name(path)} has pairs of texts but the model takes single texts: "
+        "name the one column with --text."
+    )
+
+
+def described(table: Table, path: str) -> str:
+    """What was read, in one line.
+
+    >>> examples = Examples(("hello", "good morning", "bye"))
+    >>> described(Table([{}] * 3, examples, ["in", "in", "out"], [""] * 3), "train.csv")
+    'train.csv: 3 texts in 2 classes (in 2, out 1).'
+    """
+    counts = Counter(map(str, labels_of(table)))
+    listed = [f"{label} {n}" for label, n in sorted(counts.items())]
+    if len(listed) > _MOST_CLASSES_LISTED:
+        listed = [*listed[:_MOST_CLASSES_LISTED], f"and {len(listed) - _MOST_CLASSES_LISTED} more"]
+    kind = "pairs of texts" if table.examples.is_pair else "texts"
+    return (
+        f"{file_name(path)}: {len(table.examples)} {kind} in {len(counts)} classes "
+        f"({', '.join(listed)})."
+    )
+
+
+def oddities(table: Table, path: str) -> list[str]:
+    """What looks like a mistake in labelled data: repeated texts, and texts with two labels.
+
+    >>> examples = Examples(("hello", "hello", "bye", "bye"))
+    >>> where = [f"train.csv, line {n}" for n in (2, 3, 4, 5)]
+    >>> for line in oddities(Table([{}] * 4, examples, ["a", "b", "c", "c"], where), "train.csv"):
+    ...     print(line)
+    train.csv: 1 row repeats a text and its label.
+    'hello' has the label 'a' in train.csv, line 2 and 'b' in train.csv, line 3.
+    """
+    first: dict[str | tuple[str, str], tuple[Hashable, str]] = {}
+    seen: set[tuple[str | tuple[str, str], Hashable]] = set()
+    repeated, contradictions = 0, []
+    for text, label, where in zip(table.examples, labels_of(table), table.where, strict=True):
+        if (text, label) in seen:
+            repeated += 1
+            continue
+        seen.add((text, label))
+        label_before, where_before = first.setdefault(text, (label, where))
+        if label_before != label:
+            contradictions.append(
+                f"{shown(text, 60)!r} has the label {label_before!r} in {where_before} "
+                f"and {label!r} in {where}"
+            )
+    lines = []
+    if repeated:
+        rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
+        lines.append(f"{file_name(path)}: {rows} a text and its label.")
+    if contradictions:
+        more = f", and {len(contradictions) - 1} more like it" if len(contradictions) > 1 else ""
+        lines.append(f"{contradictions[0]}{more}.")
+    return lines
+
+
+def folder_name(folder: Path) -> str:
+    """What to call a model: the name of its folder.
+
+    >>> folder_name(Path("models/shop/"))
+    'shop'
+    """
+    return folder.name or folder.resolve().name

@@ -1,0 +1,192 @@
+"""The learning curve that was measured: its intervals, its verdict, its page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from cptuning.reporting.figures import curve_picture, curve_png
+from cptuning.reporting.page import page, table_html
+
+# What counts as a gain, what is too little to matter, and how many test answers decide that.
+GAIN = 0.01
+LITTLE = 0.02
+FEWEST_ANSWERS = 50
+
+RULE = (
+    "The rule: the gain is the difference in accuracy between the largest size and the one nearest "
+    "to half of it, repeat by repeat. Still rising: its mean is at least 1 point and its 80 % "
+    "interval lies above zero. Levelled off: its mean is under 1 point and the interval below 2 "
+    f"points. Anything else, fewer than two repeats or fewer than {FEWEST_ANSWERS} test answers: "
+    "can't tell."
+)
+
+
+@dataclass
+class LearningCurve:
+    """The accuracies measured so far, by size; one for each repeat."""
+
+    accuracies: dict[int, list[float]]
+    majority: float
+    """The accuracy of always giving the test data's commonest class."""
+    answers: int
+    """How many different test texts are answered for each size, all repeats together."""
+
+    def points(self) -> list["Point"]:
+        """What is known of each size that was measured.
+
+        >>> curve = LearningCurve({2: [0.5, 0.7], 4: []}, majority=0.5, answers=100)
+        >>> [(point.size, round(point.mean, 2)) for point in curve.points()]
+        [(2, 0.6)]
+        """
+        return [Point(size, values) for size, values in self.accuracies.items() if values]
+
+    @property
+    def gain(self) -> tuple[float, tuple[float, float]] | None:
+        """The mean gain of the last doubling with its 80 % interval, from paired repeats."""
+        points = self.points()
+        if len(points) < 2:
+            return None
+        last = points[-1]
+        before = min(points[:-1], key=lambda point: abs(point.size - last.size / 2))
+        pairs = zip(last.values, before.values, strict=False)
+        gains = [after - earlier for after, earlier in pairs]
+        interval = _interval(gains, confidence=0.80)
+        return None if interval is None else (float(np.mean(gains)), interval)
+
+    @property
+    def state(self) -> str:
+        """``"rising"``, ``"levelled-off"`` or ``"unclear"``, by :data:`RULE`.
+
+        >>> LearningCurve({8: [0.6, 0.61], 16: [0.7, 0.7]}, majority=0.5, answers=90).state
+        'rising'
+        >>> LearningCurve({8: [0.7, 0.7], 16: [0.7, 0.7]}, majority=0.5, answers=90).state
+        'levelled-off'
+        >>> LearningCurve({8: [0.5, 0.7], 16: [0.7, 0.5]}, majority=0.5, answers=90).state
+        'unclear'
+        """
+        if self.gain is None or self.answers < FEWEST_ANSWERS:
+            return "unclear"
+        mean, (low, high) = self.gain
+        if mean >= GAIN and low > 0:
+            return "rising"
+        return "levelled-off" if mean < GAIN and high < LITTLE else "unclear"
+
+    @property
+    def verdict(self) -> str:
+        """The answer to the question in one plain sentence."""
+        if self.state == "unclear":
+            return f"Can't tell whether more labels would help: {self._why_unclear()}"
+        assert self.gain is not None
+        mean, (low, high) = self.gain
+        gain = (
+            f"the last doubling changed accuracy by {_signed(mean)} points "
+            f"(80 % interval {_signed(low)} to {_signed(high)})"
+        )
+        if self.state == "rising":
+            return f"Still rising, more labels are likely to help: {gain}."
+        return f"It has levelled off, more labels of this kind would bring little: {gain}."
+
+    def _why_unclear(self) -> str:
+        if len(self.points()) < 2:
+            return "fewer than two sizes were measured."
+        if self.gain is None:
+            return "there is only one repeat to compare, ask for more with --repeats."
+        if self.answers < FEWEST_ANSWERS:
+            return (
+                f"there are only {self.answers} test answers, give at least {FEWEST_ANSWERS} "
+                "test texts."
+            )
+        mean, (low, high) = self.gain
+        return (
+            f"the last doubling changed accuracy by {_signed(mean)} points, but anything from "
+            f"{_signed(low)} to {_signed(high)} is possible; more --repeats narrow it down."
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The curve as JSON can hold it."""
+        return {
+            "sizes": [
+                {
+                    "size": point.size,
+                    "accuracy": point.mean,
+                    "interval": None if point.interval is None else list(point.interval),
+                    "repeats": point.values,
+                }
+                for point in self.points()
+            ],
+            "majority": self.majority,
+            "test_answers": self.answers,
+            "state": self.state,
+            "verdict": self.verdict,
+        }
+
+    def html(self, source: str) -> str:
+        """The curve as a page of its own; ``source`` names the training data."""
+        rows = [
+            [str(p.size), f"{100 * p.mean:.1f} %", p.interval_text, str(len(p.values))]
+            for p in self.points()
+        ]
+        header = ["examples a class", "accuracy", "95 % interval", "repeats"]
+        body = f"""<h1>Would more labels help?</h1>
+<p class="muted">{escape(source)}</p>
+<div class="headline"><p>{escape(self.verdict)}</p></div>
+<section><div class="picture wide">{curve_picture(self.points(), self.majority)}</div></section>
+<section>{table_html(header, rows, numbers=3)}</section>
+<p class="muted small">The band is the 95 % interval over the repeats, the dots are the repeats.
+{escape(RULE)}</p>"""
+        return page(f"Would more labels help? {source}", body)
+
+    def png(self) -> bytes:
+        """The curve as a picture."""
+        return curve_png(self.points(), self.majority)
+
+
+@dataclass(frozen=True)
+class Point:
+    """The accuracies that one size reached."""
+
+    size: int
+    values: list[float]
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return float(np.mean(self.values))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the mean over the repeats; None for a single one.
+
+        >>> Point(8, [0.5, 0.6, 0.7]).interval
+        (0.351..., 0.848...)
+        """
+        found = _interval(self.values, confidence=0.95)
+        return None if found is None else (max(0.0, found[0]), min(1.0, found[1]))
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as people read it."""
+        if self.interval is None:
+            return "–"
+        low, high = self.interval
+        return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def _interval(values: Sequence[float], confidence: float) -> tuple[float, float] | None:
+    """Student's t interval of the mean; None where a single value tells nothing of the spread."""
+    from scipy.stats import t  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    if len(values) < 2:
+        return None
+    mean = float(np.mean(values))
+    quantile = float(t.ppf((1 + confidence) / 2, df=len(values) - 1))
+    half = quantile * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return mean - half, mean + half
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f}"
