@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from cptuning.data import LabelSpace, as_examples, as_labels
+from cptuning.data import Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
 from cptuning.inference import UNKNOWN, Evidence, Predictor, threshold_for
 from cptuning.inference.scoring import Scores
@@ -116,6 +116,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         batches: str | None = None,
         accumulate: int | None = None,
         steps: int | None = None,
+        epochs: int | None = None,
         evaluate_every: int | None = None,
         patience: int | None = None,
         frozen_layers: int | None = None,
@@ -144,7 +145,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         whose weights are the start (transfer).
         """
         label_space, data, dev, more = self._data(X, y, X_dev, y_dev, unlabeled)
-        fitter = self._fitter(self.settings_for(pair=data.examples.is_pair), init_from)
+        fitter = self._fitter(self.settings_for(data.examples), init_from)
         layout = fitter.encoder.layout
         _warn_of_shortened(layout.encode(data.examples), layout.max_length)
         fitted = fitter.fit(data, dev=dev, unlabeled=more, folds=self._folds(dev))
@@ -176,7 +177,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         True
         """
         _, data, dev, more = self._data(X, y, X_dev, y_dev, unlabeled)
-        fitter = self._fitter(self.settings_for(pair=data.examples.is_pair), init_from)
+        fitter = self._fitter(self.settings_for(data.examples), init_from)
         seconds: float = fitter.estimate_seconds(
             data, dev=dev, unlabeled=more, folds=self._folds(dev)
         )
@@ -199,11 +200,12 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
     def _folds(self, dev: Any) -> int:
         return self.folds if dev is None and self.validation == "cross-fit" else 0
 
-    def settings_for(self, *, pair: bool) -> Settings:
-        """The preset's settings with the ones that were given in place of its own."""
+    def settings_for(self, examples: Examples) -> Settings:
+        """The preset's settings for such examples, with those that were given in their place."""
         given = {name: getattr(self, name) for name in _SETTINGS}
         changes = {name: value for name, value in given.items() if value is not None}
-        return settings_for(self.preset, pair=pair, **changes)
+        settings = settings_for(self.preset, pair=examples.is_pair, **changes)
+        return settings.stretched(len(examples))
 
     def predict(self, X: Any) -> Array:
         """The label of each text; "unknown" where ``unknown_threshold`` says so."""

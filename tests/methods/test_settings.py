@@ -57,3 +57,14 @@ def test_what_cannot_work_is_refused_in_one_sentence(change, sentence):
 def test_an_unknown_preset_names_the_known_ones():
     with pytest.raises(CPTuningError, match="choose one of paper, default"):
         settings_for("best", pair=False)
+
+
+def test_more_examples_get_more_steps_unless_the_steps_are_named():
+    default = settings_for("default", pair=False)
+    assert default.stretched(32) == default
+    many = default.stretched(3200)
+    assert many.steps == 1000
+    assert many.steps / many.evaluate_every == default.steps / default.evaluate_every
+    assert settings_for("default", pair=False, steps=7).stretched(10_000).steps == 7
+    assert settings_for("default", pair=False, steps=7, epochs=2).stretched(160).steps == 20
+    assert settings_for("paper", pair=False).stretched(10_000).steps == 1000

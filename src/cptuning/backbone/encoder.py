@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from cptuning.backbone.adapter import Features, PromptedEncoder
-from cptuning.backbone.loading import Backbone, load_backbone, no_progress_bars
+from cptuning.backbone.loading import Backbone, load_backbone, quiet_transformers
 from cptuning.data import Examples
 from cptuning.prompting import Encoding, Layout, Template, collate, token_budget_batches
 
@@ -46,7 +46,7 @@ class TextEncoder:
 
     def save(self, folder: Path) -> None:
         """Write the backbone as transformers does, and beside it what is CP-Tuning's own."""
-        with no_progress_bars():
+        with quiet_transformers():
             self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
             self.module.model.save_pretrained(folder / _BACKBONE)
         own = {"prompts": self.module.prompts, "centre": self.module.centre}

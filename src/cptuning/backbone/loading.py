@@ -30,13 +30,16 @@ _log = logging.getLogger("cptuning")
 
 
 @contextmanager
-def no_progress_bars() -> Iterator[None]:
-    """Inside, transformers loads and saves without drawing bars of its own."""
+def quiet_transformers() -> Iterator[None]:
+    """Inside, transformers loads and saves without bars and reports of its own."""
     shown = transformers_logging.is_progress_bar_enabled()
+    verbosity = transformers_logging.get_verbosity()
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
     try:
         yield
     finally:
+        transformers_logging.set_verbosity(verbosity)
         if shown:
             transformers_logging.enable_progress_bar()
 
@@ -106,7 +109,7 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
             "name a folder written by save_pretrained."
         )
     try:
-        with no_progress_bars():
+        with quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
             model, has_head = _load_masked_lm(name)
     except CPTuningError:

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import redirect_stdout
+from copy import deepcopy
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
     if not isinstance(encoder, TextEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
 
-    prompted = encoder.module
+    prompted = deepcopy(encoder.module).to("cpu")  # the classifier stays where it is
 
     class Embedder(nn.Module):
         """The whole way from ids to the unit vector, in one graph."""
@@ -49,7 +50,7 @@ def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
             features, _ = self.encoder(input_ids, attention_mask, token_type_ids, rows, outputs)
             return normalize(features.float(), dim=-1)
 
-    module = Embedder().eval().to("cpu")
+    module = Embedder().eval()
     names = ["input_ids", "attention_mask", "token_type_ids", "outputs"]
     ids = torch.zeros(2, 7, dtype=torch.long)
     sample = (ids, torch.ones_like(ids), torch.zeros_like(ids), torch.tensor([3, 5]))

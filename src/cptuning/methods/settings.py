@@ -1,11 +1,15 @@
 """Every setting of CP-Tuning, and the two presets that fill them in: ``paper`` and ``default``."""
 
 from dataclasses import dataclass, fields, replace
+from math import ceil
 from numbers import Integral, Real
 from typing import Any, Literal
 
 from cptuning.errors import CPTuningError
 from cptuning.inference import Inference
+
+# The budget of LM-BFF's protocol, which the paper follows.
+_MOST_STEPS = 1000
 
 Loss = Literal["pccl", "sampled-pccl", "supcon", "triplet", "n-pair", "circle"]
 
@@ -44,6 +48,8 @@ class Settings:
     batches: Literal["uniform", "balanced"]
     accumulate: int
     steps: int
+    epochs: int
+    """At least so many passes over the examples, up to 1000 steps; 0: just ``steps``."""
     evaluate_every: int
     patience: int
     """Stop after so many evaluations without a better one; 0: never."""
@@ -53,6 +59,19 @@ class Settings:
     k: int
     temperature: float
     """Of the probabilities, where no held-out examples tell a better one."""
+
+    def stretched(self, n: int) -> "Settings":
+        """The settings for n examples: where ``epochs`` asks for more steps, evaluations keep pace.
+
+        >>> settings = settings_for("default", pair=False).stretched(96)
+        >>> settings.steps, settings.evaluate_every
+        (60, 8)
+        """
+        wanted = min(_MOST_STEPS, ceil(self.epochs * n / (self.batch_size * self.accumulate)))
+        if wanted <= self.steps:
+            return self
+        pace = round(self.evaluate_every * wanted / self.steps)
+        return replace(self, steps=wanted, evaluate_every=pace)
 
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).
@@ -81,6 +100,7 @@ _PAPER = Settings(
     batches="uniform",
     accumulate=1,
     steps=1000,
+    epochs=0,
     evaluate_every=100,
     patience=0,
     frozen_layers=0,
@@ -102,6 +122,7 @@ _DEFAULT = replace(
     clip_norm=1.0,
     batches="balanced",
     steps=40,
+    epochs=10,
     evaluate_every=5,
     inference="unit-prototype",
 )
@@ -125,6 +146,8 @@ def settings_for(preset: str, *, pair: bool, **changes: Any) -> Settings:
     """
     if preset not in PRESETS:
         raise CPTuningError(f"There is no preset {preset!r}: choose one of {', '.join(PRESETS)}.")
+    if "steps" in changes:  # Who names a number of steps means that number.
+        changes.setdefault("epochs", 0)
     settings = replace(PRESETS[preset]["pair" if pair else "single"], **changes)
     _check(settings)
     return settings
@@ -136,6 +159,7 @@ _AT_LEAST = {
     "batch_size": 2,
     "accumulate": 1,
     "steps": 0,
+    "epochs": 0,
     "evaluate_every": 1,
     "patience": 0,
     "k": 1,
