@@ -70,7 +70,7 @@ class Settings:
         wanted = min(_MOST_STEPS, ceil(self.epochs * n / (self.batch_size * self.accumulate)))
         if wanted <= self.steps:
             return self
-        pace = round(self.evaluate_every * wanted / self.steps)
+        pace = round(self.evaluate_every * wanted / max(1, self.steps))
         return replace(self, steps=wanted, evaluate_every=pace)
 
 
@@ -106,7 +106,7 @@ _PAPER = Settings(
     frozen_layers=0,
     inference="knn",
     k=3,
-    temperature=0.25,
+    temperature=0.15,
 )
 
 _DEFAULT = replace(
