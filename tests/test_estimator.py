@@ -200,6 +200,7 @@ def test_long_texts_are_shortened_with_a_warning(classifier, caplog):
         ({"template": "{a} ? [MASK] {b}"}, "pairs"),
         ({"max_length": 8, "template": "{a} one two three four five six [MASK]"}, "no room"),
         ({"device": "warp-drive"}, "device"),
+        ({"random_state": -1}, "not negative"),
     ],
 )
 def test_wrong_parameters_get_one_sentence_when_fit_is_called(
