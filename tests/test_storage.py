@@ -9,7 +9,7 @@ import pytest
 import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
-from cptuning.storage import FORMAT
+from cptuning.storage import FORMAT, check_place
 from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
 from tests.tiny import save_tiny
 
@@ -142,3 +142,13 @@ def test_a_foreign_save_place_that_cannot_be_made(classifier, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CPTuningError, match="can't be written"):
         classifier.save(tmp_path / "file" / "model")
+
+
+def test_a_place_is_checked_without_leaving_anything_there(tmp_path, model):
+    check_place(tmp_path / "new")
+    check_place(model)
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path, tmp_path / "file" / "model"):
+        with pytest.raises(CPTuningError, match=r"exists and is no|can't be written"):
+            check_place(place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "model"]

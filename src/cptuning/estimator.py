@@ -194,6 +194,11 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         self._check(label_space, labels)
         data = Labelled(examples, label_space.encode(labels))
         dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
+        if self.unknown_threshold == "auto" and dev is None and self.validation == "none":
+            raise CPTuningError(
+                'unknown_threshold="auto" needs held-out examples: '
+                'give a dev set, or leave validation at "cross-fit".'
+            )
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
         return label_space, data, dev, more
 
@@ -330,11 +335,7 @@ class CPTuningClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # t
         held_out = fitted.held_out
         threshold = self.unknown_threshold
         if threshold == "auto":
-            if held_out is None:
-                raise CPTuningError(
-                    'unknown_threshold="auto" needs held-out examples: '
-                    'give a dev set, or leave validation at "cross-fit".'
-                )
+            assert held_out is not None
             threshold = threshold_for(held_out.familiarity)
         self.settings_ = settings
         self.history_ = fitted.history

@@ -146,3 +146,32 @@ def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
     facts = [(tmp_path / m / "cptuning.json").read_text() for m in ("unbroken", "resumed")]
     assert facts[0] == facts[1]
     assert list(checkpoints.iterdir()) == [], "a saved model needs no checkpoint"
+
+
+@pytest.mark.parametrize(("folds", "has_dev"), [(0, False), (0, True), (3, False)])
+def test_the_estimate_grows_with_the_work_and_leaves_no_trace(backbone, data, folds, has_dev):
+    dev = data if has_dev else None
+    fitter = make_fitter(backbone, steps=6)
+    before = {name: t.clone() for name, t in fitter.encoder.module.state_dict().items()}
+    short = fitter.estimate_seconds(data, dev=dev, folds=folds)
+    after = fitter.encoder.module.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    long = make_fitter(backbone, steps=600).estimate_seconds(data, dev=dev, folds=folds)
+    assert 0 < short < long
+
+
+def test_the_estimate_is_of_the_right_size(backbone, data):
+    fitter = make_fitter(backbone, steps=60)
+    estimate = fitter.estimate_seconds(data, folds=2)
+    began = time.perf_counter()
+    fitter.fit(data, folds=2)
+    # Cross-fitting may stop early in its last part, and the machine may be busy with other things.
+    assert estimate / 8 < time.perf_counter() - began < estimate * 8
+
+
+def test_an_estimate_before_fitting_does_not_change_the_model(backbone, data):
+    plain = make_fitter(backbone).fit(data)
+    fitter = make_fitter(backbone)
+    fitter.estimate_seconds(data)
+    estimated = fitter.fit(data)
+    assert np.array_equal(plain.support.embeddings, estimated.support.embeddings)

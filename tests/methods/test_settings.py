@@ -1,6 +1,7 @@
 import inspect
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 from cptuning import CPTuningClassifier
@@ -68,3 +69,26 @@ def test_more_examples_get_more_steps_unless_the_steps_are_named():
     assert settings_for("default", pair=False, steps=7).stretched(10_000).steps == 7
     assert settings_for("default", pair=False, steps=7, epochs=2).stretched(160).steps == 20
     assert settings_for("paper", pair=False).stretched(10_000).steps == 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"steps": "60"}, "steps is '60': it must be a whole number."),
+        ({"steps": 2.5}, "steps is 2.5: it must be a whole number."),
+        ({"k": True}, "k is True: it must be a whole number."),
+        ({"margin": "wide"}, "margin is 'wide': it must be a number."),
+        ({"prompt_learning_rate": "fast"}, "prompt_learning_rate is 'fast': it must be a number."),
+        ({"centred": 1}, "centred is 1: it must be true or false."),
+        ({"template": 3}, "template is 3: it must be a text."),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_refused_in_one_sentence(change, sentence):
+    with pytest.raises(CPTuningError) as refusal:
+        settings_for("default", pair=False, **change)
+    assert str(refusal.value) == sentence
+
+
+def test_numpys_numbers_are_numbers():
+    changed = settings_for("default", pair=False, steps=np.int64(3), margin=np.float32(0.5))
+    assert (changed.steps, changed.margin) == (3, 0.5)

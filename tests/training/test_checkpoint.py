@@ -1,4 +1,5 @@
 import json
+import signal
 
 import pytest
 import torch
@@ -75,3 +76,35 @@ def test_saving_waits_for_its_time(tmp_path):
     path = tmp_path / "s.safetensors"
     assert Checkpointer(path, "m", seconds=0).is_due()
     assert not Checkpointer(path, "m", seconds=3600).is_due()
+
+
+def test_ctrl_c_waits_for_the_state_and_a_second_one_does_not(tmp_path):
+    keeper = Checkpointer(tmp_path / "s.safetensors", "m", seconds=3600)
+    finished = False
+    with pytest.raises(KeyboardInterrupt), keeper.holding_interrupts():
+        signal.raise_signal(signal.SIGINT)
+        assert keeper.is_due()
+        finished = True
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the second one was held back")
+    assert finished
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_in_a_run_that_ends_anyway_is_not_forgotten(tmp_path):
+    keeper = Checkpointer(tmp_path / "s.safetensors", "m")
+    with pytest.raises(KeyboardInterrupt), keeper.holding_interrupts():
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_another_handler_of_ctrl_c_is_left_alone(tmp_path):
+    heard = []
+    usual = signal.signal(signal.SIGINT, lambda *_: heard.append("mine"))
+    try:
+        keeper = Checkpointer(tmp_path / "s.safetensors", "m")
+        with keeper.holding_interrupts():
+            signal.raise_signal(signal.SIGINT)
+        assert heard == ["mine"]
+        assert not keeper.interrupted
+    finally:
+        signal.signal(signal.SIGINT, usual)

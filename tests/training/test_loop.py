@@ -1,5 +1,6 @@
 """The loop on a task small enough to follow by hand: a vector that is pulled to a target."""
 
+import signal
 from dataclasses import replace
 
 import pytest
@@ -229,3 +230,23 @@ def test_training_that_ends_in_nan_is_an_error_that_names_the_learning_rate():
     task.inputs = lambda batch: {"target": torch.full((4,), float("nan"))}
     with pytest.raises(CPTuningError, match=r"lower learning_rate, which is 0\.001"):
         train(task, PLAN, CPU)
+
+
+def test_a_run_that_is_interrupted_saves_the_step_it_was_in_and_goes_on_from_there(tmp_path):
+    class CtrlC(Log):
+        def on_step(self, step, losses):
+            super().on_step(step, losses)
+            if step == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    path = tmp_path / "state.safetensors"
+    task, log = PullTask(), CtrlC()
+    with pytest.raises(KeyboardInterrupt):
+        train(task, PLAN, CPU, checkpointer=Checkpointer(path, "one"), callbacks=[log])
+    assert log.events[-1][0] == "end"
+    resumed, again = PullTask(), Log()
+    train(resumed, PLAN, CPU, checkpointer=Checkpointer(path, "one"), callbacks=[again])
+    assert again.events[0] == ("start", "training", 3, PLAN.steps)
+    whole = PullTask()
+    train(whole, PLAN, CPU)
+    assert torch.equal(resumed.objective.weight, whole.objective.weight)

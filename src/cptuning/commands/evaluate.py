@@ -17,7 +17,7 @@ from cptuning.commands.console import (
 from cptuning.commands.tables import Columns, aligned, check_kind, folder_name, labels_of
 from cptuning.data.formats import file_name
 from cptuning.reporting.evaluation import Evaluation
-from cptuning.reporting.page import write_whole
+from cptuning.reporting.page import check_place, write_whole
 from cptuning.reporting.report import report_html, verdict
 
 
@@ -38,6 +38,8 @@ def evaluate(
     from cptuning.storage import load, read_facts
 
     facts = read_facts(model)
+    if report is not None:
+        check_place(report)
     table = Columns(text, text_b, label).read_labelled(test)
     predictor = load(model).predictor_
     check_kind(table.examples, pairs=predictor.support.examples.is_pair, path=test)

@@ -13,7 +13,7 @@ from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.reporting.curve import RULE, LearningCurve
 from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
-from cptuning.reporting.page import write_whole
+from cptuning.reporting.page import check_place, write_whole
 
 _BAR = 30
 
@@ -57,8 +57,10 @@ def learning_curve(
     """
     from cptuning.registry import make_classifier
 
-    if output is not None and output.suffix not in (".html", ".png"):
-        raise CPTuningError(f"{output}: name a file that ends in .html or .png.")
+    if output is not None:
+        if output.suffix not in (".html", ".png"):
+            raise CPTuningError(f"{output}: name a file that ends in .html or .png.")
+        check_place(output)
     columns = Columns(text, text_b, label)
     table = columns.read_labelled(train)
     data = Labelled(table.examples, labels_of(table))

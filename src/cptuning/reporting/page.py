@@ -73,6 +73,22 @@ def _cell(tag: str, content: str, is_number: bool) -> str:
     return f'<{tag} class="number">{content}</{tag}>' if is_number else f"<{tag}>{content}</{tag}>"
 
 
+def check_place(path: str | Path) -> None:
+    """Refuse a file that can't be written: before the work for it is done, not after.
+
+    >>> check_place("no/such/folder/report.html")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder/report.html can't be written: there is no such
+    folder.
+    """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise CPTuningError(f"{path} can't be written: there is no such folder.")
+    if not os.access(folder, os.W_OK) or Path(path).is_dir():
+        raise CPTuningError(f"{path} can't be written: choose another place.")
+
+
 def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write a file that is either all there or not there, and say in one sentence why not.
 

@@ -1,0 +1,120 @@
+"""The command as a whole: help, version, errors, pipes, full disks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import start, write_csv
+
+import cptuning
+from cptuning.cli import main
+
+COMMANDS = (
+    "fit predict evaluate explain add info export learning-curve demo methods".split()  # noqa: SIM905
+)
+
+
+def test_help_names_every_command_and_imports_nothing_heavy():
+    code = (
+        "import sys; from cptuning.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "print('heavy:', sorted(heavy))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "heavy: []" in found.stdout
+    for command in COMMANDS:
+        assert f" {command} " in found.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(run, command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+def test_the_version_is_that_of_the_package(run):
+    assert run("--version").stdout.strip() == f"cptuning {cptuning.__version__}"
+
+
+@pytest.mark.parametrize(
+    "words", [("fit",), ("no-such-command",), ("predict", "m", "f", "--neighbours", "many")]
+)
+def test_a_misspelt_command_line_is_a_users_mistake(run, words):
+    assert run(*words).exit_code == 2
+
+
+def test_a_bug_keeps_its_traceback(run, monkeypatch):
+    def broken(folder):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("cptuning.storage.read_facts", broken)
+    result = run("info", "somewhere")
+    assert isinstance(result.exception, RuntimeError)
+    assert result.exit_code == 1
+
+
+def test_ctrl_c_is_one_word_and_130(run, monkeypatch):
+    def interrupted(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cptuning.storage.read_facts", interrupted)
+    result = run("info", "somewhere")
+    assert result.exit_code == 130
+    assert result.stderr == "Stopped.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_sentence(run, model, films):
+    result = run("predict", model, films, "--output", "/dev/full", "--format", "csv")
+    assert result.exit_code == 2
+    result = run("predict", model, films, "--output", "/dev/full")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(pair_model, pairs):
+    many = pairs.with_name("many.csv")
+    lines = pairs.read_text().splitlines()
+    many.write_text("\n".join([lines[0], *lines[1:] * 1500]))
+    process = start("predict", pair_model, many, "--neighbours", "3")
+    assert process.stdout.readline().startswith("text_a,text_b,label,prediction")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 141
+
+
+def test_warnings_of_the_library_are_shown_once_on_one_line(run, tmp_path, tiny):
+    lonely = write_csv(
+        tmp_path / "lonely.csv",
+        ("text", "label"),
+        [("one", "a"), ("two", "a"), ("three", "b")],
+    )
+    result = run(
+        "fit", lonely, "--output", tmp_path / "m", "--backbone", tiny("bert"),
+        "--set", "steps=1", "--validation", "none",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+    assert warnings == [
+        "warning: The class 'b' has a single example: it can be predicted, "
+        "but there is no pair to learn it from."
+    ]
+
+
+def test_other_packages_stay_silent(model, films):
+    process = start("evaluate", model, films, "--json")
+    stdout, stderr = process.communicate()
+    assert stdout.startswith("{")
+    # What is said is ours: the texts are those that the model was trained on.
+    assert all(line.startswith("warning: 8 of the 8 texts") for line in stderr.splitlines())
+
+
+def test_the_command_is_the_one_that_the_package_installs():
+    from importlib.metadata import entry_points
+
+    [script] = entry_points(group="console_scripts", name="cptuning")
+    assert script.load() is main

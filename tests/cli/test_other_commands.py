@@ -1,0 +1,112 @@
+"""explain, add, info, export, methods: what each shows and writes."""
+
+import json
+import shutil
+
+import pytest
+from tests.cli.conftest import GOOD, write_csv
+
+from cptuning.storage import load
+
+
+@pytest.fixture
+def own(model, tmp_path):
+    """A copy of the model that a test may change."""
+    return shutil.copytree(model, tmp_path / "own-model")
+
+
+class TestExplain:
+    def test_a_text_gets_its_label_and_the_nearest_examples(self, run, model):
+        result = run("explain", model, GOOD[0], "-k", "2")
+        text, answer, first, second = result.stdout.splitlines()
+        assert text == GOOD[0]
+        assert answer.startswith("  good (")
+        assert first.split() == ["1.00", "good", *GOOD[0].split()]
+        assert second.strip()
+
+    def test_json_holds_all_of_it(self, run, model):
+        answer = json.loads(run("explain", model, GOOD[0], "--json").stdout)
+        assert answer["prediction"] == "good"
+        assert answer["neighbours"][0] == {
+            "text": GOOD[0],
+            "label": "good",
+            "similarity": pytest.approx(1, abs=1e-4),
+        }
+        assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-4)
+        assert len(answer["neighbours"]) == 3
+
+    def test_a_file_gives_one_object_a_line(self, run, model, films):
+        lines = run("explain", model, "--file", films, "--json", "-k", "1").stdout.splitlines()
+        assert len(lines) == 8
+        assert all(json.loads(line)["neighbours"] for line in lines)
+
+    def test_a_pair_needs_both_texts(self, run, pair_model):
+        result = run("explain", pair_model, "is it red?", "--text-b", "it is red.", "-k", "1")
+        assert result.stdout.splitlines()[0] == "is it red? | it is red."
+
+    def test_markup_in_a_text_is_text(self, run, model):
+        assert "[bold]x[/bold] :smile: [/]" in run(
+            "explain", model, "[bold]x[/bold] :smile: [/]"
+        ).stdout  # fmt: skip
+
+
+class TestAdd:
+    def test_a_new_class_is_known_at_once(self, run, own, tmp_path):
+        rows = [("where is my parcel?", "delivery"), ("my parcel is late", "delivery")]
+        more = write_csv(tmp_path / "more.csv", ("text", "label"), rows)
+        result = run("add", own, more)
+        assert result.stdout.splitlines() == [
+            "2 examples added.",
+            f"{own} now knows 10 examples of 3 classes, of which new: delivery.",
+        ]
+        assert load(own).predict(["where is the parcel?"]).tolist() == ["delivery"]
+
+    def test_adding_a_file_twice_changes_nothing(self, run, own, tmp_path):
+        more = write_csv(tmp_path / "more.csv", ("text", "label"), [("so so", "fair")] * 2)
+        assert "1 examples added, 1 were known already." in run("add", own, more).stdout
+        before = (own / "support.safetensors").read_bytes()
+        answer = json.loads(run("add", own, more, "--json").stdout)
+        assert (answer["added"], answer["known_already"], answer["new_classes"]) == (0, 2, [])
+        assert (own / "support.safetensors").read_bytes() == before
+
+    def test_with_an_output_the_old_model_stays(self, run, own, tmp_path):
+        more = write_csv(tmp_path / "more.csv", ("text", "label"), [("so so", "fair")])
+        assert run("add", own, more, "--output", tmp_path / "new").exit_code == 0
+        assert "fair" not in load(own).classes_
+        assert "fair" in load(tmp_path / "new").classes_
+
+    def test_a_text_known_under_another_label_is_warned_of(self, run, own, tmp_path):
+        more = write_csv(tmp_path / "more.csv", ("text", "label"), [(GOOD[0], "bad")])
+        assert "warning: 1 of the texts are known to the model under another" in run(
+            "add", own, more
+        ).stderr  # fmt: skip
+
+
+class TestInfo:
+    def test_a_table_for_people(self, run, model):
+        stdout = run("info", model).stdout
+        assert "classes               bad, good" in stdout
+        assert "trained on            bad 4, good 4" in stdout
+        assert "held-out accuracy     not measured" in stdout
+
+    def test_json_for_programs(self, run, model):
+        facts = json.loads(run("info", model, "--json").stdout)
+        assert facts["classes"] == ["bad", "good"]
+        assert facts["kind"] == "torch"
+        assert facts["bytes"] > 1_000_000
+
+
+def test_an_exported_model_answers_the_same(run, pair_model, pairs, tmp_path):
+    result = run("export", pair_model, tmp_path / "exported")
+    assert result.exit_code == 0, result.output
+    assert "without torch" in result.stdout
+    assert json.loads(run("info", tmp_path / "exported", "--json").stdout)["kind"] == "onnx"
+    before, after = (
+        [line.rsplit(",", 1)[0] for line in run("predict", m, pairs).stdout.splitlines()]
+        for m in (pair_model, tmp_path / "exported")
+    )
+    assert before == after
+
+
+def test_methods_are_listed(run):
+    assert run("methods").stdout.startswith("cp-tuning")
