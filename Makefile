@@ -23,7 +23,7 @@ lint: $(READY)
 
 # One thread a process: the tests make many small models, and two workers fill two cores.
 test: lint
-	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest --numprocesses 2 --dist loadgroup
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 clean:
 	rm -rf .venv demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 import cptuning
 from cptuning.commands.add import add
-from cptuning.commands.console import quieten_libraries, say
+from cptuning.commands.console import prepare_libraries, say
 from cptuning.commands.demo import demo
 from cptuning.commands.evaluate import evaluate
 from cptuning.commands.explain import explain
@@ -25,6 +25,9 @@ from cptuning.errors import CPTuningError
 # What the shell calls a program that was stopped by SIGINT, or whose reader went away.
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 _USERS_MISTAKE = 2
+
+# What the base install does without, as Python calls it.
+_TRAINING_PACKAGES = ("torch", "transformers", "accelerate", "sklearn", "matplotlib", "onnx")
 
 
 class _Commands(TyperGroup):
@@ -42,6 +45,11 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt:
             say("Stopped.")
             raise typer.Exit(_INTERRUPTED) from None
+        except ModuleNotFoundError as error:
+            if error.name not in _TRAINING_PACKAGES:
+                raise
+            say(f'error: This needs {error.name}: pip install "cptuning[train]".')
+            raise typer.Exit(_USERS_MISTAKE) from None
         except BrokenPipeError:
             # Whoever read our output has seen enough; what is still buffered goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -78,7 +86,7 @@ def start(
     ] = False,
 ) -> None:
     """A few labelled examples in, a text classifier out."""
-    quieten_libraries()
+    prepare_libraries()
 
 
 for command in (fit, predict, evaluate, explain, add, info, export, learning_curve, demo, methods):

@@ -20,13 +20,6 @@ PAIRS = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep these tests on one worker, so that the models are trained once."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cli"))
-
-
 @pytest.fixture
 def run() -> Callable[..., Result]:
     """Runs the command in this process."""

@@ -26,7 +26,7 @@ def test_it_says_what_it_read_how_long_it_takes_and_how_good_the_model_is(fit, t
     result = fit()
     assert result.exit_code == 0
     assert "films.csv: 8 texts in 2 classes (bad 4, good 4)." in result.stderr
-    assert "Training will take 1 s or less." in result.stderr
+    assert "Training will take about 1 s." in result.stderr
     held_out, place, following = result.stdout.splitlines()
     assert held_out.startswith("Held-out accuracy")
     assert "95 % interval" in held_out

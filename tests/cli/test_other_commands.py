@@ -56,14 +56,14 @@ class TestAdd:
         more = write_csv(tmp_path / "more.csv", ("text", "label"), rows)
         result = run("add", own, more)
         assert result.stdout.splitlines() == [
-            "2 examples added.",
+            "2 new examples added.",
             f"{own} now knows 10 examples of 3 classes, of which new: delivery.",
         ]
         assert load(own).predict(["where is the parcel?"]).tolist() == ["delivery"]
 
     def test_adding_a_file_twice_changes_nothing(self, run, own, tmp_path):
         more = write_csv(tmp_path / "more.csv", ("text", "label"), [("so so", "fair")] * 2)
-        assert "1 examples added, 1 were known already." in run("add", own, more).stdout
+        assert "1 new example added, 1 known already." in run("add", own, more).stdout
         before = (own / "support.safetensors").read_bytes()
         answer = json.loads(run("add", own, more, "--json").stdout)
         assert (answer["added"], answer["known_already"], answer["new_classes"]) == (0, 2, [])

@@ -18,6 +18,7 @@ LABELS = st.sampled_from(["a", "b", "c", "unknown"])
 ANSWERS = st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=30)
 
 
+@pytest.mark.filterwarnings("ignore:A single label was found")
 @given(ANSWERS)
 def test_scores_are_those_of_scikit_learn(pairs):
     truth, answers = map(list, zip(*pairs, strict=True))

@@ -62,8 +62,8 @@ def add(
     if as_json:
         print_json(result)
         return
-    repeated = f", {result['known_already']} were known already" if len(rows) < len(labels) else ""
-    typer.echo(f"{len(rows)} examples added{repeated}.")
+    repeated = f", {result['known_already']} known already" if len(rows) < len(labels) else ""
+    typer.echo(f"{len(rows)} new example{'' if len(rows) == 1 else 's'} added{repeated}.")
     new = ", ".join(map(str, after.label_space.classes[len(before.label_space) :]))
     news = f", of which new: {new}" if new else ""
     known = f"{len(after.support)} examples of {len(after.label_space)} classes"

@@ -107,9 +107,14 @@ class _OneLine(logging.Handler):
             warn(message)
 
 
-def quieten_libraries() -> None:
-    """Let nobody but cptuning speak: no bars, log lines or Python warnings of other packages."""
+def prepare_libraries() -> None:
+    """Let nobody but cptuning speak: no bars, log lines or Python warnings of other packages.
+
+    And let torch's threads sleep while they wait for each other: on a machine that has other
+    work as well, threads that wait by spinning make training several times slower.
+    """
     # Read when these packages are imported, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

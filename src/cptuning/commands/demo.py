@@ -12,7 +12,7 @@ from cptuning.commands.explain import explanations, print_explanation
 from cptuning.data import Examples, Table, read_table
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.page import write_whole
-from cptuning.reporting.report import report_html
+from cptuning.reporting.report import report_html, verdict
 
 # As many steps as fit into a minute on two slow cores, all together.
 _STEPS = {"messages": 30, "same_question": 15}
@@ -58,13 +58,13 @@ def demo(
     _show_new_class(classifier)
     typer.echo("\n4. Pairs: do two customers ask the same question?")
     _task("same_question", steps["same_question"], pairs)
-    typer.echo("   (Pairs are hard for the small embedded backbone: name a larger one for them.)")
+    typer.echo("   Pairs are hard for the small embedded backbone: name a larger one for them.")
 
     report = output / "report.html"
     page = report_html(evaluation, read_facts(messages), model="messages", test="messages_test.csv")
     write_whole(report, page)
     typer.echo(f"\nThe models are in {messages} and {pairs}, the report is in {report}.")
-    typer.echo(f'Try: cptuning explain {messages} "my parcel never came"')
+    typer.echo(f'Try: cptuning explain {messages} "I want my money back"')
 
 
 def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
@@ -85,7 +85,7 @@ def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
         ("CP-Tuning", evaluation.confusion.accuracy),
     ):
         typer.echo(f"   {title:<30}{percent(accuracy):>8}")
-    typer.echo(f"   (95 % interval of the last: {interval(*evaluation.interval)})")
+    typer.echo(f"   95 % interval {interval(*evaluation.interval)}. {verdict(evaluation)}")
     classifier.save(place)
     return classifier, evaluation
 

@@ -100,15 +100,16 @@ def fit(
         if backbone != "embedded" and not Path(backbone).is_dir() and init_from is None:
             say(f"Loading the backbone {backbone}, from the hub if it is not here yet …")
         seconds = classifier.estimate_seconds(**data.arguments(), init_from=init_from)
-        say(f"Training will take {duration(seconds)} or less.")
+        say(f"Training will take about {duration(seconds)}.")
     try:
         classifier.fit(**data.arguments(), init_from=init_from)
         classifier.save(output)
     except KeyboardInterrupt:
         say(_stopped(checkpoints))
         raise typer.Exit(130) from None
-    with suppress(OSError):  # Not empty: it holds something that is not ours.
-        checkpoints.rmdir()
+    finally:
+        with suppress(OSError):  # It holds what a next run can use, or something not ours.
+            checkpoints.rmdir()
     result = _result(classifier.training_, output, time.monotonic() - began)
     if as_json:
         print_json(result)

@@ -89,7 +89,7 @@ def learning_curve(
         say(described(table, train))
         trainings = len(wanted) * repeats
         seconds = trainings * classifier(seed).estimate_seconds(data.examples, data.labels)
-        say(f"{trainings} trainings will take {duration(seconds)} or less.")
+        say(f"{trainings} trainings will take about {duration(seconds)}.")
     curve: LearningCurve | None = None
     try:
         for number, curve in enumerate(

@@ -65,7 +65,11 @@ def class_colour(number: int) -> str:
 
 
 def confusion_picture(confusion: Confusion) -> str:
-    """True classes as rows, answers as columns; the deeper the colour, the larger the share."""
+    """True classes as rows, answers as columns; the deeper the colour, the larger the share.
+
+    >>> confusion_picture(Confusion.of(["a", "b"], ["a", "a"]))[:4]
+    '<svg'
+    """
     classes, counts = confusion.classes, confusion.counts
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     with _drawing(PAGE) as new_figure:
@@ -92,7 +96,11 @@ def confusion_picture(confusion: Confusion) -> str:
 
 
 def reliability_picture(bins: Sequence[ReliabilityBin]) -> str:
-    """Accuracy against confidence; on the diagonal the probabilities mean what they say."""
+    """Accuracy against confidence; on the diagonal the probabilities mean what they say.
+
+    >>> reliability_picture([ReliabilityBin(n=5, confidence=0.8, accuracy=0.6)])[:4]
+    '<svg'
+    """
     with _drawing(PAGE) as new_figure:
         figure, axes = new_figure(_WIDTH * 0.8)
         axes.plot([0, 1], [0, 1], color=PAGE.muted, linestyle=(0, (4, 3)), linewidth=1)
@@ -116,6 +124,9 @@ def embedding_picture(
     """Test texts as dots, training examples as outlined diamonds, coloured by true class.
 
     A text whose class is unknown to the model has the class number -1 and is grey.
+
+    >>> embedding_picture(np.eye(2), np.array([0, 1]), np.array([True, False]))[:4]
+    '<svg'
     """
     with _drawing(PAGE) as new_figure:
         figure, axes = new_figure(_WIDTH * 0.85)

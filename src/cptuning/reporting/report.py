@@ -67,8 +67,8 @@ def verdict(evaluation: Evaluation) -> str:
     if high < majority:
         return "It is clearly worse than always giving the commonest class."
     return (
-        "With so many test texts it can't be told apart from always giving the commonest class: "
-        "the interval holds that baseline."
+        f"On {evaluation.confusion.n} texts it can't be told apart from always giving the "
+        "commonest class: the interval holds that baseline."
     )
 
 
