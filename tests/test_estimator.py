@@ -352,3 +352,11 @@ def test_training_leaves_the_callers_random_state_alone(classifier):
     torch.manual_seed(11)
     classifier.fit(TEXTS, LABELS)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_bfloat16_training_gives_finite_float32_embeddings(classifier):
+    embeddings = classifier.set_params(precision="bfloat16").fit(TEXTS, LABELS).transform(TEXTS)
+    assert embeddings.dtype == np.float32
+    assert np.isfinite(embeddings).all()
+    exact = classifier.set_params(precision="float32").fit(TEXTS, LABELS).transform(TEXTS)
+    assert 0 < np.abs(embeddings - exact).max() < 0.2
