@@ -15,7 +15,7 @@ from cptuning.reporting.page import write_whole
 from cptuning.reporting.report import report_html, verdict
 
 # As many steps as fit into a minute on two slow cores, all together.
-_STEPS = {"messages": 30, "same_question": 15}
+_STEPS = {"messages": 22, "same_question": 8}
 _FAST_STEPS = 3
 
 _NEW_CLASS = "job_application"
