@@ -1,6 +1,7 @@
 """What the tests of all folders share: tiny models, no network, no time limits on examples."""
 
 import os
+import signal
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,9 @@ from hypothesis import settings
 os.environ["HF_HUB_OFFLINE"] = "1"
 # Read when torch is imported: threads waiting for each other are most of a tiny model's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts its background jobs deaf to Ctrl-C, and so would be the tests of Ctrl-C in one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first call of a torch operation can take long: time limits on examples would only flicker.
 settings.register_profile("no deadline", deadline=None)
