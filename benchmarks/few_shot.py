@@ -1,23 +1,22 @@
 """16-shot accuracy on the paper's data sets: trained against untrained, five splits each.
 
-    CPTUNING_DATA=folder python benchmarks/few_shot.py [--datasets SST-2 MR] [--seeds 13 21]
+    CPTUNING_DATA=folder python -m benchmarks.few_shot [--backbones embedded folder] [--workers 8]
 
 Everything is chosen on the dev split (the step whose weights are kept, the temperature); the test
 split is only scored. A finished run is one line in the output file: started again, the command
-skips what is there. The table is printed at the end, and again with ``--datasets`` of none.
+skips what is there, and prints the table.
 """
 
 import argparse
-import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.runs import Job, run_all
 from cptuning import CPTuningClassifier
 from cptuning.data import PAPER_DATASETS, SEEDS, load_dataset_split
-
-SINGLE = ("SST-2", "MR", "CR", "SUBJ")
 
 VARIANTS = {
     "untrained": {"steps": 0},
@@ -26,78 +25,68 @@ VARIANTS = {
 }
 
 
-def one_run(variant: str, name: str, seed: int, device: str) -> dict[str, object]:
-    split = load_dataset_split(name, seed=seed)
-    classifier = CPTuningClassifier(random_state=seed, device=device, **VARIANTS[variant])
+def one_run(job: Job) -> Job:
+    split = load_dataset_split(job["dataset"], seed=job["seed"])
+    classifier = CPTuningClassifier(
+        job["backbone"], random_state=job["seed"], verbose=False, **VARIANTS[job["variant"]]
+    )
     start = time.perf_counter()
     classifier.fit(split.train, split.train_labels, split.dev, split.dev_labels)
     seconds = time.perf_counter() - start
     test_labels = np.array(split.test_labels)
     return {
-        "variant": variant,
-        "dataset": name,
-        "seed": seed,
         "test": float(np.mean(classifier.predict(split.test) == test_labels)),
         "dev": classifier.held_out_score_,
         "step": classifier.history_.best_step,
         "majority": float(max(np.mean(test_labels == c) for c in set(split.test_labels))),
         "test_rows": len(split.test),
-        "seconds": seconds,
+        "seconds": round(seconds, 2),
     }
 
 
-def table(records: list[dict[str, object]]) -> str:
-    """A row a variant: the mean over the splits, its standard deviation, their mean."""
+def table(records: Sequence[Job]) -> str:
+    """A row a backbone and variant: mean and standard deviation over the splits, their mean."""
     names = [n for n in PAPER_DATASETS if any(r["dataset"] == n for r in records)]
     lines = ["| | " + " | ".join(names) + " | mean |", "|---" * (len(names) + 2) + "|"]
-    majority = {r["dataset"]: 100 * float(r["majority"]) for r in records}  # type: ignore[arg-type]
-    rows = {"majority": [(majority[n], None, 1) for n in names]}
-    for variant in VARIANTS:
-        cells = []
+    majority = {r["dataset"]: 100 * r["majority"] for r in records}
+    shown = " | ".join(f"{majority[name]:.1f}" for name in names)
+    lines.append(f"| majority | {shown} | {np.mean(list(majority.values())):.1f} |")
+    for row in dict.fromkeys((r["backbone"], r["variant"]) for r in records):
+        cells, means, counts = [], [], set()
         for name in names:
             scores = [
-                100 * float(r["test"])  # type: ignore[arg-type]
+                100 * r["test"]
                 for r in records
-                if (r["variant"], r["dataset"]) == (variant, name)
+                if (r["backbone"], r["variant"], r["dataset"]) == (*row, name)
             ]
-            cells.append((np.mean(scores), np.std(scores, ddof=1), len(scores)) if scores else None)
-        if all(cells):
-            rows[variant] = cells
-    for variant, cells in rows.items():
-        shown = [
-            f"{mean:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
-            for mean, spread, _ in cells
-        ]
-        mean = np.mean([mean for mean, _, _ in cells])
-        lines.append(f"| {variant} | " + " | ".join(shown) + f" | {mean:.1f} |")
-    counts = {n for cells in rows.values() for _, sd, n in cells if sd is not None}
-    lines.append(f"\nSplits a cell: {min(counts)} to {max(counts)}." if counts else "")
+            counts.add(len(scores))
+            means.append(np.mean(scores) if scores else np.nan)
+            spread = f" ± {np.std(scores, ddof=1):.1f}" if len(scores) > 1 else ""
+            cells.append(f"{means[-1]:.1f}{spread}")
+        splits = "" if counts == {len(SEEDS)} else f" ({min(counts)} to {max(counts)} splits)"
+        lines.append(
+            f"| {', '.join(row)}{splits} | " + " | ".join(cells) + f" | {np.mean(means):.1f} |"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--datasets", nargs="*", default=list(SINGLE))
+    parser.add_argument("--datasets", nargs="*", default=list(PAPER_DATASETS))
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
     parser.add_argument("--variants", nargs="*", default=["untrained", "default"])
-    parser.add_argument("--device", default="auto")
+    parser.add_argument("--backbones", nargs="*", default=["embedded"])
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/few_shot.jsonl"))
     chosen = parser.parse_args()
-    records = []
-    if chosen.output.exists():
-        records = [json.loads(line) for line in chosen.output.read_text("utf-8").splitlines()]
-    done = {(r["variant"], r["dataset"], r["seed"]) for r in records}
-    for seed in chosen.seeds:
-        for name in chosen.datasets:
-            for variant in chosen.variants:
-                if (variant, name, seed) in done:
-                    continue
-                record = one_run(variant, name, seed, chosen.device)
-                records.append(record)
-                with chosen.output.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-                print(json.dumps(record), flush=True)
-    print(table(records))
+    jobs = [
+        {"backbone": backbone, "variant": variant, "dataset": name, "seed": seed}
+        for backbone in chosen.backbones
+        for variant in chosen.variants
+        for seed in chosen.seeds
+        for name in chosen.datasets
+    ]
+    print(table(run_all(jobs, one_run, chosen.output, chosen.workers)))
 
 
 if __name__ == "__main__":

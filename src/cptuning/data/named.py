@@ -59,10 +59,23 @@ def load_dataset_split(
     cptuning.errors.CPTuningError: There is no data set 'GSM8K': use one of SST-2, MR, CR, MRPC,
     QQP, QNLI, RTE, SUBJ, TREC, CLINC150, SNLI.
     """
-    source = _source(name, folder)
-    train, dev = source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
-    test = source.test()
+    train, dev = load_train_dev(name, folder, k, seed)
+    test = _source(name, folder).test()
     return NamedSplit(*train, *dev, *test, name=name)
+
+
+def load_train_dev(
+    name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
+) -> tuple[Labelled, Labelled]:
+    """The training and dev examples of a split alone: where settings are chosen, no test is read.
+
+    >>> load_train_dev("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
+    source = _source(name, folder)
+    return source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
 
 
 def full_train(name: str, folder: str | Path | None = None) -> Labelled:

@@ -1,0 +1,139 @@
+"""How the default preset was chosen: by answers to dev examples, never by a test set.
+
+    CPTUNING_DATA=folder python benchmarks/presets.py [--kind single pair] [--workers 8]
+
+Every variant changes one thing of the default preset. It is trained on the 16-shot training split
+and answers the dev split, then the other way round, for five splits of each data set; test files
+are not read. What counts is the mean accuracy after the last step over all data sets, with the
+calibrated log-loss where that is within noise. One line a run goes to the output file; started
+again, the command skips what is there.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.runs import Job, run_all
+from cptuning import CPTuningClassifier
+from cptuning.data import PAIR_DATASETS, PAPER_DATASETS, SEEDS, load_train_dev
+from cptuning.methods.settings import PRESETS
+
+DATASETS = {
+    "single": tuple(n for n in PAPER_DATASETS if n not in PAIR_DATASETS),
+    "pair": tuple(n for n in PAPER_DATASETS if n in PAIR_DATASETS),
+}
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "default": {},
+    "untrained": {"steps": 0},
+    "20 steps": {"steps": 20},
+    "80 steps": {"steps": 80},
+    "rate 2e-5": {"learning_rate": 2e-5},
+    "rate 1e-4": {"learning_rate": 1e-4},
+    "not centred": {"centred": False},
+    "tau_n 1/16": {"tau_n": 1 / 16},
+    "tau_n 1/4": {"tau_n": 1 / 4},
+    "xi 4": {"xi": 4.0},
+    "margin 0.2": {"margin": 0.2},
+    "lambda 0.3": {"contrastive_weight": 0.3},
+    "lambda 0.8": {"contrastive_weight": 0.8},
+    "supcon": {"loss": "supcon"},
+    "supcon, not centred": {"loss": "supcon", "centred": False},
+    "knn": {"inference": "knn"},
+    "prototype": {"inference": "prototype"},
+}
+TEMPLATES = {
+    "single": (
+        "{a} it is [MASK]",
+        "{a} it was [MASK] .",
+        "{a} it is [MASK] .",
+        "{a} this is [MASK] .",
+    ),
+    "pair": ("{a} ? [MASK] {b}", "{a} ? [MASK] , {b}", "{a} [SEP] {b} [MASK]"),
+}
+
+
+def variants_of(kind: str) -> dict[str, dict[str, object]]:
+    templates = {f"prompt {t}": {"template": t} for t in TEMPLATES[kind]}
+    return VARIANTS | templates
+
+
+def one_run(job: Job) -> Job:
+    settings = variants_of(job["kind"])[job["variant"]]
+    steps = int(settings.get("steps", PRESETS["default"][job["kind"]].steps))
+    train, dev = load_train_dev(job["dataset"], seed=job["seed"])
+    if job["turned"]:
+        train, dev = dev, train
+    classifier = CPTuningClassifier(
+        job["backbone"],
+        random_state=job["seed"],
+        device=job["device"],
+        verbose=False,
+        **settings | {"steps": steps, "evaluate_every": max(1, steps // 4)},
+    )
+    classifier.fit(train.examples, train.labels, dev.examples, dev.labels)
+    scores = classifier.history_.scores
+    return {
+        "accuracy": {str(step): score.accuracy for step, score in scores.items()},
+        "log_loss": {str(step): -score.negative_log_loss for step, score in scores.items()},
+    }
+
+
+def table(records: Sequence[Job], kind: str) -> str:
+    """A row a variant, best first: accuracy after the last step by data set, mean, log-loss."""
+    names = DATASETS[kind]
+    rows = []
+    for variant in variants_of(kind):
+        mine = [r for r in records if (r["variant"], r["kind"]) == (variant, kind)]
+        cells = []
+        for name in names:
+            last = [(r["accuracy"], r["log_loss"]) for r in mine if r["dataset"] == name]
+            cells.append([(list(a.values())[-1], list(n.values())[-1]) for a, n in last])
+        if all(cells):
+            accuracies = [100 * np.mean([a for a, _ in cell]) for cell in cells]
+            loss = np.mean([np.mean([n for _, n in cell]) for cell in cells])
+            rows.append((np.mean(accuracies), variant, accuracies, loss, len(mine)))
+    head = f"| {kind} | " + " | ".join(names) + " | mean | log-loss | runs |"
+    lines = [head, "|---" * (len(names) + 4) + "|"]
+    for mean, variant, accuracies, loss, count in sorted(rows, key=lambda row: -row[0]):
+        shown = " | ".join(f"{a:.1f}" for a in accuracies)
+        lines.append(f"| {variant} | {shown} | {mean:.1f} | {loss:.3f} | {count} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", nargs="*", default=list(DATASETS), choices=list(DATASETS))
+    parser.add_argument("--variants", nargs="*", default=None)
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
+    parser.add_argument("--backbone", default="embedded")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/presets.jsonl"))
+    chosen = parser.parse_args()
+    jobs = [
+        {
+            "backbone": chosen.backbone,
+            "device": chosen.device,
+            "kind": kind,
+            "variant": variant,
+            "dataset": name,
+            "seed": seed,
+            "turned": turned,
+        }
+        for kind in chosen.kind
+        for variant in variants_of(kind)
+        if chosen.variants is None or variant in chosen.variants
+        for seed in chosen.seeds
+        for name in DATASETS[kind]
+        for turned in (False, True)
+    ]
+    records = run_all(jobs, one_run, chosen.output, chosen.workers)
+    for kind in chosen.kind:
+        print(table(records, kind))
+
+
+if __name__ == "__main__":
+    main()

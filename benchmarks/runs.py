@@ -1,0 +1,44 @@
+"""Many runs, one JSON line each: finished ones are skipped, several processes share the work."""
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+Job = dict[str, Any]
+
+
+def run_all(
+    jobs: Sequence[Job], work: Callable[[Job], Job], output: Path, workers: int = 1
+) -> list[Job]:
+    """What ``work`` says of each job, from the file where it is there; new lines are added to it.
+
+    A record is the job itself with what came out, so a job is done when a line repeats it.
+    """
+    lines = output.read_text("utf-8").splitlines() if output.exists() else []
+    records = [json.loads(line) for line in lines]
+    done = [r for r in records if any(job.items() <= r.items() for job in jobs)]
+    left = [job for job in jobs if not any(job.items() <= r.items() for r in done)]
+    with output.open("a", encoding="utf-8") as file:
+        for record in _finished(left, work, workers):
+            done.append(record)
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            print(f"{len(done)} of {len(jobs)}", json.dumps(record), flush=True)
+    return done
+
+
+def _finished(jobs: Sequence[Job], work: Callable[[Job], Job], workers: int) -> Any:
+    if workers == 1:
+        yield from ({**job, **work(job)} for job in jobs)
+        return
+    # Each process takes one core: threads of many processes would only wait for each other.
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        waiting = {pool.submit(work, job): job for job in jobs}
+        for future in as_completed(waiting):
+            yield {**waiting[future], **future.result()}

@@ -1,0 +1,271 @@
+"""Pre-training within a budget of seconds or steps; stopped at any point, it goes on from there.
+
+    python -m pretraining.train TOKENS TOKENIZER OUTPUT --seconds 900 [--stop-after 560]
+
+TOKENS and TOKENIZER are the folders that ``pretraining.tokens`` and ``pretraining.vocabulary``
+wrote. OUTPUT gets ``checkpoint.safetensors`` and ``log.jsonl``; started again, the command
+continues from the checkpoint. The learning rate follows the share of the budget that is spent, so
+a run ends with a small one however fast the machine is.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+from pretraining.batches import IGNORED, Batch, Drawer
+from pretraining.model import MaskedLM, Shape
+from pretraining.optimizer import optimizers_for
+from pretraining.tokens import Tokens
+
+CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT_EVERY = 1000
+LOG_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what is learned."""
+
+    seed: int = 0
+    seconds: float = 0.0
+    """The budget; 0: it is ``steps``."""
+    steps: int = 0
+    optimizer: str = "muon"
+    learning_rate: float = 2e-3
+    warmup: float = 0.04
+    decay: float = 0.02
+    clip: float = 1.0
+    masked: float = 0.2
+    relation_weight: float = 0.5
+    tokens_a_step: int = 131_072
+    # What the steps read in turn: windows of that length, or (0) sentences and pairs.
+    cycle: tuple[int, ...] = (128, 0, 512, 128)
+    sentence_length: int = 128
+    # The model.
+    width: int = 384
+    layers: int = 12
+    heads: int = 6
+
+    def shape(self, vocabulary: int) -> Shape:
+        """The model's size."""
+        return Shape(vocabulary, self.width, self.layers, self.heads, 4 * self.width)
+
+    def rate_at(self, spent: float) -> float:
+        """The learning rate when that share of the budget is spent: up, then down to nothing.
+
+        >>> recipe = Recipe(learning_rate=1.0, warmup=0.5)
+        >>> [recipe.rate_at(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        [0.0, 0.5, 1.0, 0.5, 0.0]
+        """
+        return self.learning_rate * max(
+            0.0, min(spent / self.warmup, (1 - spent) / (1 - self.warmup))
+        )
+
+
+def token_losses(model: MaskedLM, hidden: Tensor, targets: Tensor) -> Tensor:
+    """The loss of each masked token; zero where there is none."""
+    logits = model.decoded(hidden).flatten(0, 1).float()
+    each = functional.cross_entropy(
+        logits, targets.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return each.view_as(targets)
+
+
+def losses(
+    model: MaskedLM, batch: Batch, token_losses: Callable[..., Tensor] = token_losses
+) -> tuple[Tensor, Tensor]:
+    """The mean loss of the masked tokens, and of the words that tell how pairs are related."""
+    hidden = model.hidden(batch.ids, batch.types, batch.attended, batch.columns)
+    each = token_losses(model, hidden, batch.targets)
+    counted = batch.targets != IGNORED
+    if not batch.has_relations:
+        return each.sum() / counted.sum(), each.new_zeros(())
+    masked = each[:, :-1].sum() / counted[:, :-1].sum().clamp(min=1)
+    return masked, each[:, -1].sum() / counted[:, -1].sum().clamp(min=1)
+
+
+class Trainer:
+    """A model in training: its optimisers, its place in the budget, its log."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        drawer: Drawer,
+        folder: Path,
+        *,
+        device: str,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.recipe, self.drawer, self.folder, self.clock = recipe, drawer, folder, clock
+        torch.manual_seed(recipe.seed)
+        self.model = MaskedLM(recipe.shape(drawer.vocabulary_size)).to(device)
+        self.on_gpu = device.startswith("cuda")
+        self.optimizers = optimizers_for(
+            self.model, recipe.optimizer, decay=recipe.decay, fused=self.on_gpu
+        )
+        self._token_losses: Callable[..., Tensor] = token_losses
+        if self.on_gpu:
+            # Layers are alike: compiled one by one, they share the result. One graph a length;
+            # without dynamic=False the second length would make it a general, slower one.
+            for layer in self.model.layers:
+                layer.compile(dynamic=False)
+            self._token_losses = torch.compile(token_losses, dynamic=False)
+        self.step, self.spent_before = 0, 0.0
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / CHECKPOINT).is_file():
+            self._load()
+
+    def batch(self, step: int) -> Batch:
+        """What a step reads."""
+        kind = self.recipe.cycle[step % len(self.recipe.cycle)]
+        length = kind or self.recipe.sentence_length
+        rows = max(1, self.recipe.tokens_a_step // length)
+        draw = self.drawer.windows if kind else self.drawer.sentences
+        return draw(step, rows, length)
+
+    def run(self, stop_after: float = float("inf")) -> None:
+        """Train until the budget, or this call's share of it, is spent; then write a checkpoint."""
+        self._warm_up()
+        recipe, begun = self.recipe, self.clock()
+        sums = torch.zeros(4, device=self.drawer.device)
+        while True:
+            here = self.clock() - begun
+            elapsed = self.spent_before + here
+            spent = elapsed / recipe.seconds if recipe.seconds else self.step / recipe.steps
+            if spent >= 1 or here >= stop_after:
+                break
+            rate = recipe.rate_at(spent)
+            sums += self._step(rate)
+            self.step += 1
+            if self.step % LOG_EVERY == 0:
+                self._log(elapsed, rate, sums)
+                sums.zero_()
+            if self.step % CHECKPOINT_EVERY == 0:
+                self._save(elapsed)
+        self._save(elapsed)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return torch.autocast("cuda", torch.bfloat16) if self.on_gpu else nullcontext()
+
+    def _step(self, rate: float) -> Tensor:
+        """One move of the weights; the two losses and how often they were counted."""
+        batch = self.batch(self.step)
+        with self._autocast():
+            masked, relation = losses(self.model, batch, self._token_losses)
+        (masked + self.recipe.relation_weight * relation).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        for optimizer in self.optimizers.values():
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        one = torch.ones_like(masked)
+        return torch.stack([masked, one, relation, one * batch.has_relations]).detach()
+
+    def _warm_up(self) -> None:
+        """Compile what will run, before the clock does."""
+        if not self.on_gpu:
+            return
+        for step in range(len(self.recipe.cycle)):
+            with self._autocast():
+                sum(losses(self.model, self.batch(step), self._token_losses)).backward()
+        self.model.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+
+    def _log(self, elapsed: float, rate: float, sums: Tensor) -> None:
+        masked, count, relation, pairs = sums.tolist()
+        line = {
+            "step": self.step,
+            "seconds": round(elapsed, 1),
+            "tokens": self.step * self.recipe.tokens_a_step,
+            "rate": round(rate, 6),
+            "loss": round(masked / count, 4),
+            "relation": round(relation / pairs, 4) if pairs else None,
+        }
+        with (self.folder / "log.jsonl").open("a") as log:
+            log.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+
+    def _save(self, elapsed: float) -> None:
+        tensors = {f"model/{n}": t for n, t in self.model.state_dict().items()}
+        for name, optimizer in self.optimizers.items():
+            for number, state in optimizer.state_dict()["state"].items():
+                tensors |= {f"{name}/{number}/{key}": value for key, value in state.items()}
+        facts = {
+            "recipe": json.dumps(asdict(self.recipe)),
+            "step": str(self.step),
+            "spent": repr(elapsed),
+        }
+        temporary = self.folder / "checkpoint.tmp"
+        save_file({n: t.contiguous() for n, t in tensors.items()}, temporary, metadata=facts)
+        temporary.replace(self.folder / CHECKPOINT)
+
+    def _load(self) -> None:
+        with safe_open(self.folder / CHECKPOINT, framework="pt") as file:
+            facts = file.metadata()
+            if json.loads(facts["recipe"]) != json.loads(json.dumps(asdict(self.recipe))):
+                raise SystemExit(
+                    f"{self.folder} has a run of another recipe: choose another folder."
+                )
+            self.model.load_state_dict(
+                {n[6:]: file.get_tensor(n) for n in file.keys() if n.startswith("model/")}  # noqa: SIM118
+            )
+            for name, optimizer in self.optimizers.items():
+                state: dict[int, dict[str, Tensor]] = {}
+                for full in file.keys():  # noqa: SIM118
+                    if full.startswith(f"{name}/"):
+                        _, number, key = full.split("/")
+                        state.setdefault(int(number), {})[key] = file.get_tensor(full)
+                groups = optimizer.state_dict()["param_groups"]
+                optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self.step, self.spent_before = int(facts["step"]), float(facts["spent"])
+
+
+def main() -> None:
+    """Run from the command line; every field of the recipe is an option."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tokens", type=Path)
+    parser.add_argument("tokenizer", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--stop-after", type=float, default=float("inf"))
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    for field in fields(Recipe):
+        if field.name == "cycle":
+            parser.add_argument("--cycle", type=int, nargs="+", default=list(field.default))
+        else:
+            kind = type(field.default)
+            parser.add_argument(
+                f"--{field.name.replace('_', '-')}", type=kind, default=field.default
+            )
+    chosen = vars(parser.parse_args())
+    recipe = Recipe(
+        **{f.name: tuple(v) if isinstance(v := chosen[f.name], list) else v for f in fields(Recipe)}
+    )
+    if not recipe.seconds and not recipe.steps:
+        parser.error("give a budget: --seconds or --steps")
+    torch.set_float32_matmul_precision("high")
+    vocabulary = Tokenizer.from_file(str(chosen["tokenizer"] / "tokenizer.json")).get_vocab()
+    drawer = Drawer(
+        Tokens.load(chosen["tokens"]),
+        vocabulary,
+        device=chosen["device"],
+        seed=recipe.seed,
+        rate=recipe.masked,
+    )
+    Trainer(recipe, drawer, chosen["output"], device=chosen["device"]).run(chosen["stop_after"])
+
+
+if __name__ == "__main__":
+    main()
