@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cptuning.backbone import Backbone, load_backbone
 
@@ -76,7 +77,7 @@ def loss_at(
     size = max(1, 16_384 // length)
     for start in range(0, len(rows), size):
         ids = np.array(rows[start : start + size])
-        chosen = rng.random(ids.shape) < MASKED
+        chosen: NDArray[np.bool_] = np.less(rng.random(ids.shape), MASKED)
         chosen[:, [0, -1]] = False
         inputs = torch.from_numpy(np.where(chosen, tokenizer.mask_token_id, ids)).to(device)
         logits = model(input_ids=inputs).logits[torch.from_numpy(chosen).to(device)].float()
@@ -90,8 +91,7 @@ def loss_at(
 
 
 def _pieces(backbone: Backbone) -> list[str]:
-    tokens: list[str] = backbone.tokenizer.convert_ids_to_tokens(list(range(backbone.vocabulary)))
-    return tokens
+    return list(backbone.tokenizer.convert_ids_to_tokens(list(range(backbone.vocabulary))))
 
 
 @torch.inference_mode()
@@ -100,8 +100,7 @@ def top_words(backbone: Backbone, sentence: str, k: int = 5) -> list[str]:
     inputs = backbone.tokenizer(sentence, return_tensors="pt")
     place = int((inputs["input_ids"][0] == backbone.tokenizer.mask_token_id).nonzero()[0])
     logits = backbone.model.cpu()(**inputs).logits[0, place]
-    words: list[str] = backbone.tokenizer.convert_ids_to_tokens(logits.topk(k).indices.tolist())
-    return words
+    return list(backbone.tokenizer.convert_ids_to_tokens(logits.topk(k).indices.tolist()))
 
 
 def main() -> None:

@@ -180,7 +180,8 @@ class Trainer:
             return
         for step in range(len(self.recipe.cycle)):
             with self._autocast():
-                sum(losses(self.model, self.batch(step), self._token_losses)).backward()
+                masked, relation = losses(self.model, self.batch(step), self._token_losses)
+            (masked + relation).backward()
         self.model.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
 
@@ -250,9 +251,8 @@ def main() -> None:
                 f"--{field.name.replace('_', '-')}", type=kind, default=field.default
             )
     chosen = vars(parser.parse_args())
-    recipe = Recipe(
-        **{f.name: tuple(v) if isinstance(v := chosen[f.name], list) else v for f in fields(Recipe)}
-    )
+    chosen["cycle"] = tuple(chosen["cycle"])
+    recipe = Recipe(**{field.name: chosen[field.name] for field in fields(Recipe)})
     if not recipe.seconds and not recipe.steps:
         parser.error("give a budget: --seconds or --steps")
     torch.set_float32_matmul_precision("high")
