@@ -1,6 +1,6 @@
 """How the default preset was chosen: by answers to dev examples, never by a test set.
 
-    CPTUNING_DATA=folder python benchmarks/presets.py [--kind single pair] [--workers 8]
+    CPTUNING_DATA=folder python -m benchmarks.presets [--kind single pair] [--workers 8]
 
 Every variant changes one thing of the default preset. It is trained on the 16-shot training split
 and answers the dev split, then the other way round, for five splits of each data set; test files
@@ -69,7 +69,6 @@ def one_run(job: Job) -> Job:
     classifier = CPTuningClassifier(
         job["backbone"],
         random_state=job["seed"],
-        device=job["device"],
         verbose=False,
         **settings | {"steps": steps, "evaluate_every": max(1, steps // 4)},
     )
@@ -109,14 +108,12 @@ def main() -> None:
     parser.add_argument("--variants", nargs="*", default=None)
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
     parser.add_argument("--backbone", default="embedded")
-    parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/presets.jsonl"))
     chosen = parser.parse_args()
     jobs = [
         {
             "backbone": chosen.backbone,
-            "device": chosen.device,
             "kind": kind,
             "variant": variant,
             "dataset": name,

@@ -1,0 +1,78 @@
+"""The benchmarks' own machinery: runs are kept, skipped and tabled as they should be."""
+
+import json
+
+from benchmarks import few_shot, presets
+from benchmarks.runs import run_all
+
+
+def work(job):
+    return {"square": job["n"] ** 2}
+
+
+def fail(job):
+    raise AssertionError(f"{job} was done")
+
+
+def test_a_finished_run_is_not_made_again(tmp_path):
+    output = tmp_path / "runs.jsonl"
+    assert run_all([{"n": 1}, {"n": 2}], work, output) == [
+        {"n": 1, "square": 1},
+        {"n": 2, "square": 4},
+    ]
+    again = run_all([{"n": 2}, {"n": 1}], fail, output)
+    assert sorted(record["n"] for record in again) == [1, 2]
+    more = run_all([{"n": 2}, {"n": 3}], work, output)
+    assert sorted(record["square"] for record in more) == [4, 9]
+    assert len(output.read_text().splitlines()) == 3
+
+
+def test_several_processes_share_the_work(tmp_path):
+    output = tmp_path / "runs.jsonl"
+    done = run_all([{"n": n} for n in range(4)], work, output, workers=2)
+    assert sorted(record["square"] for record in done) == [0, 1, 4, 9]
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert sorted(line["n"] for line in lines) == [0, 1, 2, 3]
+
+
+def test_the_presets_are_ranked_by_the_last_step(tmp_path):
+    records = [
+        {
+            "kind": "single",
+            "variant": variant,
+            "dataset": name,
+            "accuracy": {"0": 0.9, "40": accuracy},
+            "log_loss": {"0": 0.1, "40": 0.5},
+        }
+        for variant, accuracy in (("default", 0.5), ("knn", 0.75))
+        for name in presets.DATASETS["single"]
+    ]
+    rows = presets.table(records, "single").splitlines()
+    assert rows[2] == "| knn | 75.0 | 75.0 | 75.0 | 75.0 | 75.0 | 0.500 | 4 |"
+    assert rows[3].startswith("| default | 50.0")
+
+
+def test_the_presets_never_ask_for_a_test_set():
+    source = open(presets.__file__).read()  # noqa: PTH123, SIM115
+    assert "load_train_dev" in source
+    assert "load_dataset_split" not in source
+
+
+def test_the_table_tells_mean_spread_and_majority():
+    records = [
+        {
+            "backbone": "embedded",
+            "variant": "default",
+            "dataset": "CR",
+            "seed": seed,
+            "test": test,
+            "majority": 0.5,
+        }
+        for seed, test in enumerate((0.7, 0.8, 0.9, 0.8, 0.8))
+    ]
+    rows = few_shot.table(records).splitlines()
+    assert rows[0] == "| | CR | mean |"
+    assert rows[2] == "| majority | 50.0 | 50.0 |"
+    assert rows[3] == "| embedded, default | 80.0 ± 7.1 | 80.0 |"
+    fewer = few_shot.table(records[:2]).splitlines()
+    assert fewer[3].startswith("| embedded, default (2 to 2 splits)")
