@@ -64,7 +64,8 @@ def loss_at(
     length: int, documents: Sequence[tuple[str, list[int]]], backbone: Backbone, device: str
 ) -> dict[str, Total]:
     """The loss on those documents in pieces that fill rows of one length, by source and in all."""
-    tokenizer, model = backbone.tokenizer, backbone.model.to(device).eval()
+    tokenizer, model = backbone.tokenizer, backbone.model.eval()
+    model.to(torch.device(device))
     pieces = np.array([len(t.removeprefix("##")) for t in _pieces(backbone)])
     totals: dict[str, Total] = defaultdict(Total)
     rng = np.random.default_rng(0)
@@ -76,14 +77,14 @@ def loss_at(
             sources.append(source)
     size = max(1, 16_384 // length)
     for start in range(0, len(rows), size):
-        ids = np.array(rows[start : start + size])
-        chosen: NDArray[np.bool_] = np.less(rng.random(ids.shape), MASKED)
+        some = np.array(rows[start : start + size])
+        chosen: NDArray[np.bool_] = np.less(rng.random(some.shape), MASKED)
         chosen[:, [0, -1]] = False
-        inputs = torch.from_numpy(np.where(chosen, tokenizer.mask_token_id, ids)).to(device)
+        inputs = torch.from_numpy(np.where(chosen, tokenizer.mask_token_id, some)).to(device)
         logits = model(input_ids=inputs).logits[torch.from_numpy(chosen).to(device)].float()
-        targets = torch.from_numpy(ids[chosen]).to(device)
+        targets = torch.from_numpy(some[chosen]).to(device)
         nats = torch.nn.functional.cross_entropy(logits, targets, reduction="none").cpu().numpy()
-        for row, token, lost in zip(np.nonzero(chosen)[0], ids[chosen], nats, strict=True):
+        for row, token, lost in zip(chosen.nonzero()[0], some[chosen], nats, strict=True):
             for name in ("all", sources[start + row]):
                 totals[name].nats += float(lost)
                 totals[name].characters += int(pieces[token])

@@ -9,7 +9,6 @@ import json
 import shutil
 from pathlib import Path
 
-import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -43,13 +42,14 @@ def as_transformers(model: MaskedLM) -> BertForMaskedLM:
     if left or unknown:
         raise RuntimeError(f"The weights don't fit: {left} are missing, {unknown} unknown.")
     bert.tie_weights()
-    return bert.eval()
+    bert.eval()
+    return bert
 
 
 def export(checkpoint: Path, tokenizer: Path, output: Path) -> None:
     """Write a folder that ``AutoModelForMaskedLM`` and ``AutoTokenizer`` load."""
     bert = as_transformers(read_model(checkpoint))
-    bert.to(torch.float16).save_pretrained(output)
+    bert.half().save_pretrained(output)
     save_for_transformers(Tokenizer.from_file(str(tokenizer / "tokenizer.json")), output)
 
 

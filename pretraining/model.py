@@ -59,7 +59,8 @@ class Layer(nn.Module):
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         mixed = mixed.transpose(1, 2).reshape(rows, length, width)
         x = self.attention_norm(x + self.output(mixed))
-        return self.norm(x + self.down(functional.gelu(self.up(x))))
+        out: Tensor = self.norm(x + self.down(functional.gelu(self.up(x))))
+        return out
 
 
 class MaskedLM(nn.Module):
@@ -88,7 +89,7 @@ class MaskedLM(nn.Module):
         self, ids: Tensor, types: Tensor, attended: Tensor | None, columns: Tensor
     ) -> Tensor:
         """The last layer's vectors at the wanted columns."""
-        x = self.words(ids) + self.segments(types) + self.positions.weight[: ids.shape[1]]
+        x: Tensor = self.words(ids) + self.segments(types) + self.positions.weight[: ids.shape[1]]
         x = self.embedding_norm(x)
         mask = None if attended is None else attended[:, None, None, :]
         for layer in self.layers:

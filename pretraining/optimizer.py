@@ -25,7 +25,7 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     >>> bool((values > 0.5).all() and (values < 1.3).all())
     True
     """
-    x = matrices.bfloat16()
+    x: Tensor = matrices.bfloat16()
     tall = x.shape[1] > x.shape[2]
     x = x.mT if tall else x
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)

@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
 from pretraining.batches import IGNORED, Batch, Drawer
-from pretraining.model import MaskedLM, Shape
+from pretraining.model import MaskedLM, Shape, from_transformers
 from pretraining.optimizer import optimizers_for
 from pretraining.tokens import Tokens
 
@@ -39,6 +39,8 @@ class Recipe:
     """Everything that decides what is learned."""
 
     seed: int = 0
+    start: str = ""
+    """A folder that ``pretraining.export`` wrote, whose weights are the start; else at random."""
     seconds: float = 0.0
     """The budget; 0: it is ``steps``."""
     steps: int = 0
@@ -52,7 +54,7 @@ class Recipe:
     tokens_a_step: int = 131_072
     # What the steps read in turn: windows of that length, or (0) sentences and pairs.
     cycle: tuple[int, ...] = (128, 0, 512, 128)
-    sentence_length: int = 128
+    sentence_length: int = 96
     # The model.
     width: int = 384
     layers: int = 12
@@ -111,6 +113,9 @@ class Trainer:
         self.recipe, self.drawer, self.folder, self.clock = recipe, drawer, folder, clock
         torch.manual_seed(recipe.seed)
         self.model = MaskedLM(recipe.shape(drawer.vocabulary_size)).to(device)
+        if recipe.start:
+            weights = load_file(Path(recipe.start) / "model.safetensors")
+            self.model.load_state_dict(from_transformers(weights, self.model))
         self.on_gpu = device.startswith("cuda")
         self.optimizers = optimizers_for(
             self.model, recipe.optimizer, decay=recipe.decay, fused=self.on_gpu
@@ -243,13 +248,10 @@ def main() -> None:
     parser.add_argument("--stop-after", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     for field in fields(Recipe):
-        if field.name == "cycle":
-            parser.add_argument("--cycle", type=int, nargs="+", default=list(field.default))
-        else:
-            kind = type(field.default)
-            parser.add_argument(
-                f"--{field.name.replace('_', '-')}", type=kind, default=field.default
-            )
+        if field.name != "cycle":
+            option = f"--{field.name.replace('_', '-')}"
+            parser.add_argument(option, type=type(field.default), default=field.default)
+    parser.add_argument("--cycle", type=int, nargs="+", default=Recipe.cycle)
     chosen = vars(parser.parse_args())
     chosen["cycle"] = tuple(chosen["cycle"])
     recipe = Recipe(**{field.name: chosen[field.name] for field in fields(Recipe)})

@@ -14,7 +14,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import WordPieceTrainer
-from transformers import BertTokenizerFast
+from transformers import BertTokenizer
 
 from pretraining.corpus import read_documents
 
@@ -51,7 +51,7 @@ def learn_vocabulary(texts: Iterable[str], size: int) -> Tokenizer:
 
 def save_for_transformers(tokenizer: Tokenizer, folder: Path) -> None:
     """The files from which ``AutoTokenizer`` makes it again."""
-    BertTokenizerFast(tokenizer_object=tokenizer, model_max_length=LONGEST).save_pretrained(folder)
+    BertTokenizer(tokenizer_object=tokenizer, model_max_length=LONGEST).save_pretrained(folder)
 
 
 def main() -> None:

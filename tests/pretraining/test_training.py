@@ -177,6 +177,17 @@ def test_the_package_gets_the_same_weights_packed(trainer, tokenizer, tmp_path):
         assert (packed[name] - value.float()).abs().max() <= value.abs().max() / 120
 
 
+def test_a_run_can_start_from_the_export_of_another(trainer, tokenizer, tmp_path):
+    first = trainer("first")
+    first.run()
+    save_for_transformers(tokenizer, tmp_path / "tokenizer")
+    export(first.folder, tmp_path / "tokenizer", tmp_path / "bert")
+    second = trainer("second", start=str(tmp_path / "bert"), seed=1)
+    for name, value in weights(first).items():
+        torch.testing.assert_close(second.model.state_dict()[name], value, atol=1e-3, rtol=1e-3)
+    assert second.step == 0
+
+
 def test_names_go_to_transformers_and_back():
     model = MaskedLM(Shape(50, 16, 2, 2, 32, 20))
     there = to_transformers(model.state_dict())
