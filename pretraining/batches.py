@@ -14,7 +14,8 @@ from pretraining.vocabulary import CLS, MASK, PAD, SEP, SPECIAL
 
 IGNORED = -100
 # How the second text of a pair comes from the first, and the words that tell it. The first word
-# stands in "A [SEP] B these are [MASK] .", the second in "A ? [MASK] , [SEP] B".
+# stands in "A [SEP] B these are [MASK] .", the second in "A ? [MASK] , [SEP] B", where the [SEP] is
+# left out of every other row: some prompts make one text of a pair.
 RELATIONS = {
     "same": ("same", "yes"),
     "part": ("part", "yes"),
@@ -110,6 +111,7 @@ class Drawer:
         relation = self._below(len(RELATIONS), rows)
         is_pair = self._chance(0.5, rows)
         after = self._chance(0.5, rows)
+        apart = is_pair & (after | self._chance(0.5, rows))
         relation = torch.where(is_pair, relation, NEXT)
         sentence = self._below(len(self.starts) - 1, rows)
         a, has_a = self._texts(sentence, room)
@@ -123,7 +125,7 @@ class Drawer:
             torch.where(turned[:, None], has_b, has_a),
             torch.where(turned[:, None], has_a, has_b),
         )
-        return self._laid_out(a, has_a, b, has_b, relation, is_pair, after)
+        return self._laid_out((a, has_a), (b, has_b), relation, is_pair, after, apart)
 
     def _begin(self, step: int) -> None:
         self._generator.manual_seed(self.seed * 1_000_003 + step)
@@ -194,23 +196,23 @@ class Drawer:
 
     def _laid_out(
         self,
-        a: Tensor,
-        has_a: Tensor,
-        b: Tensor,
-        has_b: Tensor,
+        first: tuple[Tensor, Tensor],
+        second: tuple[Tensor, Tensor],
         relation: Tensor,
         is_pair: Tensor,
         after: Tensor,
+        apart: Tensor,
     ) -> Batch:
+        (a, has_a), (b, has_b) = first, second
         rows = len(a)
         p = self.prompts
-        always, pair = torch.ones_like(is_pair), is_pair[:, None]
+        always = torch.ones_like(is_pair)
         blocks = [
             # ids, which rows have them, whether they are of the second segment
             (a.new_full((rows, 1), CLS), always[:, None], False),
             (a, has_a, False),
             (p.between.expand(rows, -1), (is_pair & ~after)[:, None].expand(-1, 3), False),
-            (a.new_full((rows, 1), SEP), pair, False),
+            (a.new_full((rows, 1), SEP), apart[:, None], False),
             (b, has_b, True),
             (p.after.expand(rows, -1), (is_pair & after)[:, None].expand(-1, 4), True),
             (a.new_full((rows, 1), SEP), always[:, None], True),
@@ -218,12 +220,12 @@ class Drawer:
         ids = torch.cat([block for block, _, _ in blocks], dim=1)
         has = torch.cat([has for _, has, _ in blocks], dim=1)
         types = torch.cat([torch.full_like(block, second) for block, _, second in blocks], dim=1)
-        types = types * pair  # one segment where there is one text
+        types = types * apart[:, None]  # one segment where there is no [SEP] between
         order = torch.argsort(~has, dim=1, stable=True)
         ids, has, types = (t.gather(1, order) for t in (ids, has, types))
         ids, types = ids.masked_fill(~has, PAD), types.masked_fill(~has, 0)
         answer = p.answers[relation].gather(1, (~after).long()[:, None])
-        return self._masked(ids, types, has, torch.where(pair, answer, IGNORED))
+        return self._masked(ids, types, has, torch.where(is_pair[:, None], answer, IGNORED))
 
     def _masked(
         self, ids: Tensor, types: Tensor, attended: Tensor | None, answer: Tensor | None = None

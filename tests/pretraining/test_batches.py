@@ -87,7 +87,10 @@ def test_half_the_rows_are_pairs_with_a_prompt_each(tokens):
     batch, ids, types = rows_of(tokens)
     pairs = (ids == MASK).any(1)
     assert 0.4 < float(pairs.float().mean()) < 0.6
-    assert ((types == 1).any(1) == pairs).all()
+    apart = (types == 1).any(1)
+    assert not (apart & ~pairs).any()
+    assert 0.6 < float(apart[pairs].float().mean()) < 0.9  # a quarter has no [SEP] between
+    assert (((ids == SEP).sum(1) == 2) == apart).all()
     assert ((batch.targets[:, -1] != IGNORED) == pairs).all()
     assert (ids.gather(1, batch.columns[:, -1:])[pairs] == MASK).all()
     words = {v: k for k, v in VOCABULARY.items()}
@@ -95,7 +98,7 @@ def test_half_the_rows_are_pairs_with_a_prompt_each(tokens):
     assert told == {word for pair in RELATIONS.values() for word in pair}
     for row in ids[pairs]:
         said = " ".join(words[int(i)] for i in row)
-        assert ("these are [MASK] . [SEP]" in said) != ("? [MASK] , [SEP]" in said)
+        assert ("[SEP]" in said and "these are [MASK] . [SEP]" in said) != ("? [MASK] ," in said)
 
 
 def parts(row, types):
@@ -109,7 +112,7 @@ def pairs_by_word(tokens):
     words = {v: k for k, v in VOCABULARY.items()}
     found = {}
     for row, kinds, answer in zip(ids, types, batch.targets[:, -1], strict=True):
-        if answer != IGNORED:
+        if answer != IGNORED and kinds.any():
             found.setdefault(words[int(answer)], []).append(parts(row, kinds))
     return found
 
