@@ -16,11 +16,12 @@ from tokenizers import Tokenizer
 
 from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
-from cptuning.estimator import CPTuningClassifier, parameter_names
-from cptuning.inference import Encoder, Predictor, SupportSet
+from cptuning.estimator import TextClassifier
+from cptuning.inference import AnyPredictor, Encoder, Predictor, SupportSet
 from cptuning.inference.onnx_encoder import ONNX_FILE, OnnxEncoder
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Layout, SpecialTokens, Template
+from cptuning.registry import classifier_class
 
 FORMAT = 1
 _FACTS = "cptuning.json"
@@ -30,21 +31,20 @@ _TOKENIZER = "tokenizer.json"
 _PACKAGES = ("cptuning", "numpy", "torch", "transformers", "tokenizers", "scikit-learn")
 
 
-def save(classifier: CPTuningClassifier, folder: Path) -> None:
+def save(classifier: TextClassifier, folder: Path) -> None:
     """Write a classifier that was trained here."""
-    encoder = classifier.predictor_.encoder
     with new_folder(folder) as place:
-        write_common(classifier, encoder.layout, place)
-        encoder.save(place)
+        write_common(classifier, place)
+        classifier.predictor_.save(place)
 
 
-def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) -> None:
+def write_common(classifier: TextClassifier, place: Path) -> None:
     """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
     predictor = classifier.predictor_
-    support = predictor.support
+    layout = predictor.reader.layout
     facts = {
         "format": FORMAT,
-        "method": "cp-tuning",
+        "method": classifier.method,
         "classes": predictor.label_space.to_json(),
         "parameters": _plain(classifier),
         "settings": asdict(classifier.settings_),
@@ -53,6 +53,8 @@ def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) ->
             "template": layout.template.source,
             "vocabulary": layout.vocabulary,
             "max_length": layout.max_length,
+            "trainable_words": layout.trainable_words,
+            "masks": layout.masks,
         },
         "temperature": predictor.temperature,
         "unknown_threshold": predictor.unknown_threshold,
@@ -61,14 +63,30 @@ def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) ->
     }
     (place / _FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
     layout.save_tokenizer(place / _TOKENIZER)
+    if predictor.support is not None:
+        _write_support(predictor.support, place)
+    (place / "README.md").write_text(_card(facts, predictor.support), "utf-8")
+
+
+def _write_support(support: SupportSet, place: Path) -> None:
     save_file({"embeddings": support.embeddings, "labels": support.labels}, place / _SUPPORT)
     with (place / _TEXTS).open("w", encoding="utf-8") as file:
         for text in support.examples:
             file.write(json.dumps(text, ensure_ascii=False) + "\n")
-    (place / "README.md").write_text(_card(facts, len(support)), "utf-8")
 
 
-def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
+def _read_support(folder: Path, pair: bool) -> SupportSet:
+    stored = load_file(folder / _SUPPORT)
+    # Not splitlines(): texts may hold the line separators of Unicode.
+    lines = (folder / _TEXTS).read_text("utf-8").split("\n")
+    texts = [json.loads(line) for line in lines if line]
+    support = SupportSet(_examples(texts, pair), stored["embeddings"], stored["labels"])
+    if not len(support.examples) == len(support.embeddings) == len(support.labels):
+        raise ValueError("its support set is not whole")
+    return support
+
+
+def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     """The classifier that was saved to, or exported to, a folder.
 
     >>> load("no-such-folder")
@@ -79,30 +97,27 @@ def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
     folder = Path(folder)
     facts = read_facts(folder)
     try:
-        stored = load_file(folder / _SUPPORT)
-        # Not splitlines(): texts may hold the line separators of Unicode.
-        lines = (folder / _TEXTS).read_text("utf-8").split("\n")
-        texts = [json.loads(line) for line in lines if line]
-        layout = _layout(folder, facts["layout"])
-        settings = Settings(**facts["settings"])
-        examples = _examples(texts, layout.template.is_pair)
-        support = SupportSet(examples, stored["embeddings"], stored["labels"])
-        classifier = CPTuningClassifier(**facts["parameters"])
-        label_space = LabelSpace.from_json(facts["classes"])
-        if not len(support.examples) == len(support.embeddings) == len(support.labels):
-            raise ValueError("its support set is not whole")
-        encoder = _encoder(folder, layout, settings, device)
+        kind = classifier_class(facts["method"])
+        classifier = kind(**facts["parameters"])
+        classifier.settings_ = kind.settings_class(**_with_tuples(facts["settings"]))
+        classifier.training_ = facts["training"]
+        classifier.held_out_score_ = facts["training"]["held_out_accuracy"]
+        classifier.predictor_ = _predictor(folder, facts, classifier.settings_, device)
     except CPTuningError:
         raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CPTuningError(
             f"The model folder {folder} is damaged ({error}): save or copy it again."
         ) from error
-    classifier.settings_ = settings
-    classifier.training_ = facts["training"]
-    classifier.held_out_score_ = facts["training"]["held_out_accuracy"]
-    classifier.predictor_ = Predictor(
-        encoder,
+    return classifier
+
+
+def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) -> AnyPredictor:
+    layout = _layout(folder, facts["layout"])
+    label_space = LabelSpace.from_json(facts["classes"])
+    support = _read_support(folder, layout.template.is_pair)
+    return Predictor(
+        _encoder(folder, layout, settings, device),
         support,
         label_space,
         inference=settings.inference,
@@ -110,7 +125,11 @@ def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
         temperature=facts["temperature"],
         unknown_threshold=facts["unknown_threshold"],
     )
-    return classifier
+
+
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they were before JSON made lists of their tuples."""
+    return {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
 
 
 def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> Encoder:
@@ -138,6 +157,8 @@ def _layout(folder: Path, facts: dict[str, Any]) -> Layout:
         Template.parse(facts["template"]),
         vocabulary=facts["vocabulary"],
         max_length=facts["max_length"],
+        trainable_words=facts.get("trainable_words", True),
+        masks=facts.get("masks", 1),
     )
 
 
@@ -220,10 +241,10 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 
 
-def _plain(classifier: CPTuningClassifier) -> dict[str, Any]:
+def _plain(classifier: TextClassifier) -> dict[str, Any]:
     """The parameters that can be stored; what is of this machine or process alone is left out."""
     here_only = ("callbacks", "checkpoint_dir", "checkpoint_seconds", "device", "verbose")
-    values = {n: getattr(classifier, n) for n in parameter_names() if n not in here_only}
+    values = {n: getattr(classifier, n) for n in classifier.parameter_names() if n not in here_only}
     return {n: str(v) if isinstance(v, Path) else v for n, v in values.items() if v is not None}
 
 
@@ -237,7 +258,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _card(facts: dict[str, Any], support: int) -> str:
+def _card(facts: dict[str, Any], support: SupportSet | None) -> str:
     training = facts["training"]
     held_out = training["held_out_accuracy"]
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
@@ -245,7 +266,7 @@ def _card(facts: dict[str, Any], support: int) -> str:
         ("Method", "CP-Tuning"),
         ("Classes", ", ".join(map(str, facts["classes"]))),
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
-        ("Labelled examples it compares with", str(support)),
+        ("Labelled examples it compares with", str(len(support)) if support else "none"),
         (f"Accuracy on held-out examples ({training['validation']})", score),
         ("Backbone", str(facts["parameters"].get("backbone", "embedded"))),
         ("Prompt", f"`{facts['layout']['template']}`"),

@@ -2,7 +2,7 @@ import pytest
 
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
-from cptuning.methods.fitting import Labelled
+from cptuning.methods.task import Labelled
 from tests.tiny import save_tiny
 
 GOOD = ("great movie", "i loved it", "so good", "a great film", "great food", "it was good")

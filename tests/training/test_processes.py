@@ -21,8 +21,10 @@ from safetensors.torch import save_file
 from torch.nn.parallel import DistributedDataParallel
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
-from cptuning.methods.fitting import Fitter, Labelled
+from cptuning.methods.cp_tuning import CPTuning
+from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
+from cptuning.methods.task import Labelled, Split
 from cptuning.training import Processes
 from tests.methods.conftest import BAD, GOOD
 
@@ -32,11 +34,12 @@ settings = settings_for(
     "default", pair=False, batch_size=8, mlm_rate=0.4, reduction=reduction, steps=3,
     evaluate_every=1, learning_rate=1e-3,
 )
-fitter = Fitter(load_backbone(folder), settings, processes, seed=2)
-fitter.n_classes = 2
+run = Run(processes, seed=2)
+fitter = Fitter(CPTuning(load_backbone(folder), settings, run, ("good", "bad")), run)
 data = Labelled(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
 more = Examples(("the red train", "yes or no ?", "how would i start", "a few years later"))
-task = fitter._stage("training", data, data, more).task
+split = Split(data, dev=data, unlabeled=more)
+task = fitter._stage("training", split).task
 model = task.objective.train()
 if processes.count > 1:
     model = DistributedDataParallel(model, find_unused_parameters=True)
@@ -49,8 +52,8 @@ if processes.count > 1:  # each process has the masked-LM loss of its own rows
     mlm /= processes.count
 found |= {"contrastive": losses["contrastive"].detach(), "mlm": mlm}
 task.objective.zero_grad(set_to_none=True)
-fitted = fitter.fit(data, dev=data, unlabeled=more)
-found["embeddings"] = torch.from_numpy(fitted.support.embeddings)
+fitted = fitter.fit(split)
+found["embeddings"] = torch.from_numpy(fitted.task.support().embeddings)
 found["count"] = torch.tensor(processes.count)
 if processes.is_main:
     save_file({name: value.contiguous() for name, value in found.items()}, output)

@@ -87,7 +87,7 @@ def fit(
         verbose=not quiet,
         callbacks=None if quiet else [_Resumed()],
         checkpoint_dir=checkpoints,
-        **options.parse_settings(settings),
+        **options.parse_settings(settings, method),
     )
     check_place(output)
     columns = Columns(text, text_b, label)

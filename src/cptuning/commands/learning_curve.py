@@ -76,7 +76,7 @@ def learning_curve(
             validation="none",
             device=device,
             verbose=not quiet,
-            **options.parse_settings(settings),
+            **options.parse_settings(settings, method),
         )
 
     def answer(

@@ -64,8 +64,8 @@ _NOT_SET = (
 )
 
 
-def parse_settings(given: list[str] | None) -> dict[str, Any]:
-    """The settings in ``name=value`` words; a value is JSON, or else a plain word.
+def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[str, Any]:
+    """A method's settings in ``name=value`` words; a value is JSON, or else a plain word.
 
     >>> parse_settings(["steps=60", "loss=circle", "relaxation=false"])
     {'steps': 60, 'loss': 'circle', 'relaxation': False}
@@ -74,9 +74,10 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
     ...
     cptuning.errors.CPTuningError: There is no setting 'stepps': did you mean steps?
     """
-    from cptuning.estimator import parameter_names
+    from cptuning.registry import classifier_class
 
-    known = [name for name in parameter_names() if name not in _NOT_SET]
+    names = classifier_class(method).parameter_names()
+    known = [name for name in names if name not in _NOT_SET]
     settings: dict[str, Any] = {}
     for word in given or []:
         name, equals, value = word.partition("=")
