@@ -17,8 +17,16 @@ from tokenizers import Tokenizer
 from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
-from cptuning.inference import AnyPredictor, Encoder, Predictor, SupportSet
+from cptuning.inference import (
+    AnyPredictor,
+    Encoder,
+    HeadPredictor,
+    Predictor,
+    Scorer,
+    SupportSet,
+)
 from cptuning.inference.onnx_encoder import ONNX_FILE, OnnxEncoder
+from cptuning.inference.predictor import HEAD_FILE
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Layout, SpecialTokens, Template
 from cptuning.registry import classifier_class
@@ -115,10 +123,11 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
 def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) -> AnyPredictor:
     layout = _layout(folder, facts["layout"])
     label_space = LabelSpace.from_json(facts["classes"])
-    support = _read_support(folder, layout.template.is_pair)
+    if (folder / HEAD_FILE).is_file():
+        return HeadPredictor(_scorer(folder, layout, device), label_space, facts["temperature"])
     return Predictor(
         _encoder(folder, layout, settings, device),
-        support,
+        _read_support(folder, layout.template.is_pair),
         label_space,
         inference=settings.inference,
         k=settings.k,
@@ -144,6 +153,17 @@ def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> E
             "or export it with `cptuning export` to predict without torch."
         ) from error
     return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
+
+
+def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:
+    try:
+        from cptuning.methods.scorer import TextScorer
+        from cptuning.training import Processes
+    except ImportError as error:
+        raise CPTuningError(
+            f'The model {folder} needs {error.name}: pip install "cptuning[train]".'
+        ) from error
+    return TextScorer.load(folder, layout, Processes.find(device).device)
 
 
 def _layout(folder: Path, facts: dict[str, Any]) -> Layout:

@@ -2,5 +2,24 @@
 
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.cp_tuning import CPTuningClassifier
+from cptuning.estimator.rivals import (
+    FineTuningClassifier,
+    LMBFFLabelClassifier,
+    LMBFFTemplateClassifier,
+    LMBFFTemplateLabelClassifier,
+    PETClassifier,
+    PTuningClassifier,
+    WARPClassifier,
+)
 
-__all__ = ["CPTuningClassifier", "TextClassifier"]
+__all__ = [
+    "CPTuningClassifier",
+    "FineTuningClassifier",
+    "LMBFFLabelClassifier",
+    "LMBFFTemplateClassifier",
+    "LMBFFTemplateLabelClassifier",
+    "PETClassifier",
+    "PTuningClassifier",
+    "TextClassifier",
+    "WARPClassifier",
+]

@@ -61,6 +61,11 @@ class Training:
     classes: list[str]
     """The names of the labels."""
 
+    @property
+    def essentials(self) -> "tuple[Backbone, Any, Run, list[str]]":
+        """What a method's learner is made of."""
+        return self.start.backbone, self.settings, self.run, self.classes
+
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of texts, or of pairs of texts, from a few labelled examples.
@@ -71,6 +76,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method: ClassVar[str]
     settings_class: ClassVar[type[TrainingSettings]]
     presets: ClassVar[Presets[Any]]
+    uses_unlabeled: ClassVar[bool] = False
 
     # The parameters that every method has; a subclass takes them in its __init__.
     backbone: str
@@ -185,6 +191,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check(label_space, labels)
         dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
+        if more is not None and not self.uses_unlabeled:
+            _log.warning("The method %s makes no use of texts without labels.", self.method)
         return label_space, Split(Labelled(examples, label_space.encode(labels)), dev, more)
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:

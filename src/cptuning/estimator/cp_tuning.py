@@ -70,6 +70,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     method = "cp-tuning"
     settings_class = Settings
     presets = PRESETS
+    uses_unlabeled = True
     predictor_: Predictor
 
     def __init__(
@@ -147,9 +148,9 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         from cptuning.methods.cp_tuning import CPTuning
         from cptuning.methods.fitting import Fitter
 
-        start, settings, run = training.start, training.settings, training.run
-        prompts = start.prompts if start.template == settings.template else None
-        return Fitter(CPTuning(start.backbone, settings, run, training.classes, prompts), run)
+        start = training.start
+        prompts = start.prompts if start.template == training.settings.template else None
+        return Fitter(CPTuning(*training.essentials, prompts), training.run)
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
         threshold: float | Literal["auto"] | None = self.unknown_threshold

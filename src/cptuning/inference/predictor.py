@@ -17,6 +17,8 @@ from cptuning.inference.support import FloatArray, SupportSet
 from cptuning.prompting import Layout
 
 UNKNOWN = "unknown"
+HEAD_FILE = "head.safetensors"
+"""What a model folder holds where the model scores classes itself."""
 
 
 class Encoder(Protocol):
@@ -36,7 +38,10 @@ class Encoder(Protocol):
 class Scorer(Protocol):
     """Anything that turns examples into class scores."""
 
-    encoder: Encoder
+    @property
+    def encoder(self) -> Encoder:
+        """What reads the examples."""
+        ...
 
     def score(self, examples: Examples) -> Scores:
         """One row an example, in their order, one column a class."""

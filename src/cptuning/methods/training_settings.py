@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from numbers import Integral, Real
+from types import UnionType
 from typing import Any, Literal, Self, TypeVar
 
 from cptuning.errors import CPTuningError
@@ -83,14 +84,15 @@ _AT_LEAST = {
     "weight_decay": 0,
     "margin": 0,
     "clip_norm": 0,
-    "n_templates": 1,
-    "n_mappings": 1,
+    "n_templates": 0,
+    "n_mappings": 0,
     "words_a_class": 1,
     "combinations": 1,
     "beam": 1,
     "template_tokens": 1,
     "demonstrations": 0,
     "candidate_steps": 0,
+    "distillation_steps": 1,
 }
 _ABOVE_ZERO = (
     "tau_n",
@@ -112,6 +114,8 @@ _KINDS: dict[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
     str: (str, "a text"),
     str | None: (str, "a text"),
+    dict[str, str] | None: (dict, "a word for each label, as in {'good': 'great', 'bad': 'dull'}"),
+    tuple[str, ...]: (list | tuple, "a list of texts"),  # type: ignore[dict-item]
 }
 
 
@@ -142,8 +146,7 @@ def _check(settings: TrainingSettings) -> None:
 def _check_kinds(settings: TrainingSettings) -> None:
     for field in fields(settings):
         value = getattr(settings, field.name)
-        optional = field.type in (int | None, float | None, str | None)
-        if field.type not in _KINDS or (value is None and optional):
+        if field.type not in _KINDS or (value is None and isinstance(field.type, UnionType)):
             continue
         kind, name = _KINDS[field.type]
         # True is a number to Python, and a slip to everybody else.

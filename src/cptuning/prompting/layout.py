@@ -72,7 +72,7 @@ class Encoding:
         return len(self.ids)
 
     def without(self, start: int, stop: int) -> "Encoding":
-        """The same with some positions behind the output left out."""
+        """The same with some positions left out; the output keeps its number."""
         kept = np.r_[0:start, stop : len(self)]
         return replace(self, ids=self.ids[kept], types=self.types[kept], is_text=self.is_text[kept])
 
@@ -134,6 +134,11 @@ class Layout:
             self._assemble({which: ids[i] for which, ids in tokens.items()})
             for i in range(len(examples))
         ]
+
+    @property
+    def word_ids(self) -> list[int]:
+        """The ids of the prompt's own words, in their order; a [PRO]'s is past the vocabulary."""
+        return [token for tokens in self._words.values() for token in tokens]
 
     def token_ids(self, words: str) -> list[int]:
         """The ids of words as they are inside a sentence, behind a space."""
