@@ -9,6 +9,7 @@ import transformers
 from tokenizers import (
     AddedToken,
     Tokenizer,
+    decoders,
     models,
     normalizers,
     pre_tokenizers,
@@ -54,6 +55,7 @@ def word_piece(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizer
     tokenizer = Tokenizer(models.WordPiece(unk_token=names[3]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
     trainer = trainers.WordPieceTrainer(
         vocab_size=500, special_tokens=_special(names), show_progress=False
     )
@@ -64,6 +66,7 @@ def byte_bpe(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFa
     """A tokenizer of GPT-2's kind: a word holds the space before it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=800,
         special_tokens=_special(names),
@@ -78,6 +81,7 @@ def unigram(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFas
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
         vocab_size=200,
         special_tokens=_special(names),

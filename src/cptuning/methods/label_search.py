@@ -102,9 +102,10 @@ def best_combinations(
     """
     chosen = np.zeros((1, 0), dtype=np.int64)
     for label, columns in enumerate(choices):
-        chosen = chosen[: max(1, most // len(columns))]
-        pairs = [np.repeat(chosen, len(columns), axis=0), np.tile(columns, len(chosen))]
-        grown = np.column_stack(pairs)
+        chosen = chosen[: max(1, most // max(1, len(columns)))]
+        grown = np.column_stack(
+            [np.repeat(chosen, len(columns), axis=0), np.tile(np.array(columns, int), len(chosen))]
+        )
         chosen = grown[(grown[:, :-1] != grown[:, -1:]).all(axis=1)]
         known = labels <= label
         chosen = chosen[_ranking(said[known], labels[known], chosen)]

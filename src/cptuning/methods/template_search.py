@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from cptuning.backbone import Backbone, TextEncoder
+from cptuning.backbone import TextEncoder
 from cptuning.inference.support import IntArray
 from cptuning.methods.task import Labelled
 from cptuning.methods.words import Tokens
@@ -41,12 +41,14 @@ def search_templates(
     log-probability a token.
     """
     ranked: list[list[Filling]] = []
+    penalties: dict[bool, Tensor] = {}
     for place in PLACES[data.examples.is_pair]:
         found: list[Filling] = []
         for total in range(1, _MOST_MASKS + 1):
             for before in range(total + 1):
                 search = _Search(encoder_for, place, before, total - before, data, words)
-                found += search.best(beam)
+                penalties = penalties or _unusable(search.encoder)
+                found += search.best(beam, penalties)
         ranked.append(sorted(found, key=lambda filling: -filling.score))
     # Tokens that would not be read back as they were scored make another template.
     same = (f for f in taking_turns(ranked) if encoder_for(f.source, 1).layout.word_ids == f.ids)
@@ -88,14 +90,14 @@ class _Search:
         behind = first + before + np.array([len(word) for word in own])
         self.columns = [first + i for i in range(before)] + [behind + i for i in range(after)]
 
-    def best(self, beam: int) -> Iterator[Filling]:
+    def best(self, beam: int, penalties: dict[bool, Tensor]) -> Iterator[Filling]:
         """The fillings that the beam ends with."""
-        penalty = _unusable(self.encoder.backbone)
         states: list[tuple[float, Tokens]] = [(0.0, ())]
         for step in range(len(self.columns)):
             grown = []
+            opens = step == 0 and self.before > 0 and self.place.startswith("{before}")
             for score, ids in states:
-                said = self._said_next(ids, self.columns[step]) + penalty
+                said = self._said_next(ids, self.columns[step]) + penalties[opens]
                 best = said.topk(min(beam, int(torch.isfinite(said).sum())))
                 pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
                 grown += [(score + more, (*ids, token)) for more, token in pairs]
@@ -133,17 +135,25 @@ def _with_word(encoding: Encoding, word: Tokens, before: int, longest: int) -> E
     return replace(encoding, ids=ids).without(first + len(word), first + longest)
 
 
-def _unusable(backbone: Backbone) -> Tensor:
-    """Minus infinity for tokens that a template can't hold, zero for the others."""
-    penalty = torch.zeros(backbone.vocabulary)
-    names = backbone.tokenizer.convert_ids_to_tokens(list(range(len(backbone.tokenizer))))
-    penalty[len(names) :] = -torch.inf
-    special = set(backbone.tokenizer.all_special_ids)
-    for token, name in enumerate(names):
-        text = str(name).strip("Ġ▁")
-        if token in special or not text or text.startswith("##") or _MARKS & set(text):
-            penalty[token] = -torch.inf
-    return penalty
+def _unusable(encoder: TextEncoder) -> dict[bool, Tensor]:
+    """Minus infinity for tokens that a template can't hold, zero for the others.
+
+    A template can hold what is read back from its spelling: behind a space or, if it is
+    punctuation, without one; where a token opens the whole sequence (True), as its first word.
+    """
+    tokenizer, layout = encoder.backbone.tokenizer, encoder.layout
+    penalties = {opening: torch.full((layout.vocabulary,), -torch.inf) for opening in (False, True)}
+    special = set(tokenizer.all_special_ids)
+    for token in set(range(len(tokenizer))) - special:
+        text = str(tokenizer.decode([token])).strip()
+        if not text or not text.isprintable() or _MARKS & set(text):
+            continue
+        opens = layout.token_ids(text, opening=True) == [token]
+        if opens:
+            penalties[True][token] = 0
+        if layout.token_ids(text) == [token] or (opens and not text[0].isalnum()):
+            penalties[False][token] = 0
+    return penalties
 
 
 def taking_turns(ranked: Sequence[Sequence[Filling]]) -> Iterator[Filling]:

@@ -140,9 +140,10 @@ class Layout:
         """The ids of the prompt's own words, in their order; a [PRO]'s is past the vocabulary."""
         return [token for tokens in self._words.values() for token in tokens]
 
-    def token_ids(self, words: str) -> list[int]:
-        """The ids of words as they are inside a sentence, behind a space."""
-        return list(self._tokenizer.encode(" " + words.strip(), add_special_tokens=False).ids)
+    def token_ids(self, words: str, *, opening: bool = False) -> list[int]:
+        """The ids of words as they are inside a sentence, behind a space, or opening one."""
+        text = words.strip() if opening else " " + words.strip()
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _tokenize(self, texts: Sequence[str], which: str) -> list[list[int]]:
         before, part = self._place_of(which)
