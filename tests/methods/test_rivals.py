@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from tests.methods.rivals import (
+
+import cptuning
+from cptuning import list_methods, make_classifier
+from cptuning.backbone import load_backbone
+from cptuning.errors import CPTuningError
+from cptuning.methods.fitting import Fitter, Run
+from tests.methods.toys import (
     ARCHITECTURES,
     CPU,
     LEARNERS,
@@ -16,32 +22,6 @@ from tests.methods.rivals import (
     task_of,
     toy,
 )
-from tests.tiny import save_tiny
-
-import cptuning
-from cptuning import list_methods, make_classifier
-from cptuning.backbone import load_backbone
-from cptuning.errors import CPTuningError
-from cptuning.methods.fitting import Fitter, Run
-
-# Wide enough to learn six classes by heart, and nothing random.
-STEADY = {
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
-
-
-@pytest.fixture(scope="session")
-def steady(tmp_path_factory):
-    """Folders of tiny models without dropout, by architecture."""
-    root = tmp_path_factory.mktemp("steady")
-    own = {"albert": {"embedding_size": 32}}
-    return {
-        name: save_tiny(name, root / name, **STEADY | own.get(name, {})) for name in ARCHITECTURES
-    }
-
 
 # Every method meets every architecture, both kinds of input and both numbers of classes.
 TOYS = [

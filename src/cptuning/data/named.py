@@ -59,10 +59,33 @@ def load_dataset_split(
     cptuning.errors.CPTuningError: There is no data set 'GSM8K': use one of SST-2, MR, CR, MRPC,
     QQP, QNLI, RTE, SUBJ, TREC, CLINC150, SNLI.
     """
+    train, dev = load_few_shot(name, folder, k, seed)
+    return NamedSplit(*train, *dev, *load_test(name, folder), name=name)
+
+
+def load_few_shot(
+    name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
+) -> tuple[Labelled, Labelled]:
+    """What a split trains on and chooses by: the test set is not even read.
+
+    >>> load_few_shot("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
     source = _source(name, folder)
-    train, dev = source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
-    test = source.test()
-    return NamedSplit(*train, *dev, *test, name=name)
+    return source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
+
+
+def load_test(name: str, folder: str | Path | None = None) -> Labelled:
+    """The test examples and labels of a data set.
+
+    >>> load_test("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
+    return _source(name, folder).test()
 
 
 def full_train(name: str, folder: str | Path | None = None) -> Labelled:

@@ -98,9 +98,9 @@ _SMALL: dict[str, Any] = {
     "warmup": 0.1,
     "batch_size": 16,
     "batches": "balanced",
-    "steps": 60,
-    "epochs": 15,
-    "evaluate_every": 6,
+    "steps": 100,
+    "epochs": 25,
+    "evaluate_every": 10,
 }
 
 _WORDS = WordSettings(
@@ -173,8 +173,8 @@ def _lm_bff(paper: dict[str, Any], default: dict[str, Any]) -> Presets:
         _LM_BFF,
         **_SMALL,
         learning_rate=5e-5,
-        candidate_steps=30,
-        beam=30,
+        candidate_steps=40,
+        beam=5,
         words_a_class=50,
         **default,
     )
@@ -204,7 +204,7 @@ WARP_PRESETS = _presets(
     _WARP,
     replace(
         _WARP,
-        **_SMALL | {"steps": 120, "epochs": 30, "evaluate_every": 12},
+        **_SMALL,
         template=default_template(pair=False),
         learning_rate=3e-3,
     ),

@@ -13,7 +13,6 @@ from cptuning.methods.p_tuning import PTuning
 from cptuning.methods.pet import PET
 from cptuning.methods.task import Labelled, Split
 from cptuning.methods.warp import WARP
-from cptuning.registry import classifier_class
 from cptuning.training import Processes
 
 ARCHITECTURES = ("bert", "roberta", "albert")
@@ -102,6 +101,3 @@ def split_of(n_classes=2, pair=False, **more):
 def task_of(method, backbone, pair=False, n_classes=2, unlabeled=None, **changes):
     learner = learner_of(method, backbone, pair, n_classes, **changes)
     return learner.task(split_of(n_classes, pair, unlabeled=unlabeled), Answers())
-
-
-assert set(RIVALS) <= {classifier_class(name).method for name in RIVALS}
