@@ -190,3 +190,38 @@ def save_headless(folder: Path) -> Path:
     tiny_model("bert", tokenizer).bert.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def save_t5(folder: Path) -> Path:
+    """Write a tiny T5 with random weights that knows the marks of gaps."""
+    marks = [f"<extra_id_{i}>" for i in range(4)]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = [AddedToken(name, special=True) for name in ("<pad>", "</s>", "<unk>", *marks)]
+    trainer = trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES * 20, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        additional_special_tokens=marks,
+    ).save_pretrained(folder)
+    config = transformers.T5Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=2,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    torch.manual_seed(0)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    return folder

@@ -7,15 +7,13 @@ from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
 
 _LINES: dict[type[TextClassifier], str] = {
-    estimator.CPTuningClassifier: (
-        "trainable prompt, contrastive loss on the output mask, nearest examples decide"
-    ),
+    estimator.CPTuningClassifier: "trainable prompt, contrastive loss, the nearest examples decide",
     estimator.FineTuningClassifier: "a new classifier on [CLS], every weight trained",
-    estimator.PETClassifier: "words of a manual prompt decide; patterns may teach a classifier",
+    estimator.PETClassifier: "words of a manual prompt decide; also an ensemble of prompts",
     estimator.LMBFFTemplateClassifier: "PET with a template that is searched for (Auto-T)",
     estimator.LMBFFLabelClassifier: "PET with label words that are searched for (Auto-L)",
     estimator.LMBFFTemplateLabelClassifier: "PET with both searched for (Auto-T+L)",
-    estimator.PTuningClassifier: "PET with trainable tokens in the prompt, from a BiLSTM and MLP",
+    estimator.PTuningClassifier: "PET with trainable tokens in the prompt, made by a BiLSTM",
     estimator.WARPClassifier: "frozen language model, trainable prompt and class vectors",
 }
 _METHODS = {kind.method: kind for kind in _LINES}

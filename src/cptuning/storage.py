@@ -36,6 +36,13 @@ _FACTS = "cptuning.json"
 _SUPPORT = "support.safetensors"
 _TEXTS = "support.jsonl"
 _TOKENIZER = "tokenizer.json"
+SEARCH_FACTS = {
+    "search": "Searched for",
+    "candidates": "Candidates tuned",
+    "candidate_steps": "Steps a candidate",
+    "pattern_weights": "Patterns and their weights",
+}
+"""What a method that searches, or trains several models, states in every result."""
 _PACKAGES = ("cptuning", "numpy", "torch", "transformers", "tokenizers", "scikit-learn")
 
 
@@ -282,37 +289,39 @@ def _card(facts: dict[str, Any], support: SupportSet | None) -> str:
     training = facts["training"]
     held_out = training["held_out_accuracy"]
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
+    words = facts["settings"].get("label_words") or {}
     rows = [
-        ("Method", "CP-Tuning"),
+        ("Method", facts["method"]),
         ("Classes", ", ".join(map(str, facts["classes"]))),
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
-        ("Labelled examples it compares with", str(len(support)) if support else "none"),
+        *([("Labelled examples it compares with", str(len(support)))] if support else []),
         (f"Accuracy on held-out examples ({training['validation']})", score),
         ("Backbone", str(facts["parameters"].get("backbone", "embedded"))),
         ("Prompt", f"`{facts['layout']['template']}`"),
+        *([("Label words", ", ".join(f"{c}: {w}" for c, w in words.items()))] if words else []),
+        *((title, str(training[name])) for name, title in SEARCH_FACTS.items() if name in training),
         ("Training steps kept", str(training["best_step"])),
         ("Seed", str(training["seed"])),
         ("Versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     settings = "\n".join(f"| {name} | `{value}` |" for name, value in facts["settings"].items())
-    return f"""# A CP-Tuning text classifier
+    explain = 'classifier.explain(["a new text"])\n' if support else ""
+    return f"""# A text classifier made with cptuning
 
 | | |
 |---|---|
 {table}
 
-It answers with the class of the labelled examples nearest to a text, and can show them. It was
-trained on few examples: check it on texts of your own before you rely on it. The folder holds the
-training texts themselves (`{_TEXTS}`): share it only with those who may read them.
+{_BY_EXAMPLES if support else _BY_ITSELF} It was
+trained on few examples: check it on texts of your own before you rely on it.
 
 ```python
 import cptuning
 
 classifier = cptuning.load("this folder")
 classifier.predict(["a new text"])
-classifier.explain(["a new text"])
-```
+{explain}```
 
 ## Settings
 
@@ -320,3 +329,11 @@ classifier.explain(["a new text"])
 |---|---|
 {settings}
 """
+
+
+_BY_EXAMPLES = (
+    "It answers with the class of the labelled examples nearest to a text, and can show them: the\n"
+    f"folder holds the training texts themselves (`{_TEXTS}`), share it only with those who may\n"
+    "read them."
+)
+_BY_ITSELF = "It scores the classes itself, and keeps no examples unless it shows demonstrations."

@@ -124,34 +124,31 @@ def _written(
     gap, border, end = t5.sentinels
     encoded = t5.encoded(_questions(place, data, words))
     eos = t5.tokenizer.eos_token_id
-    special = {*t5.tokenizer.all_special_ids, gap, border, end} - {eos, border, end}
+    special = list({*t5.tokenizer.all_special_ids, gap} - {eos, border, end})
     states = [_State(0.0, (gap,))]
-    for _ in range(longest):
+    for left in range(longest, 0, -1):
         grown: list[_State] = [state for state in states if state.finished]
         for state in (s for s in states if not s.finished):
             said = t5.said_next(encoded, state.ids)
-            best = said.topk(min(beam + len(special), len(said)))
-            for more, token in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-                next_state = _next(state, more, token, border, {end, eos})
-                if next_state is not None and token not in special:
-                    grown.append(next_state)
+            said[special] = -torch.inf
+            tokens = said.topk(min(beam + 1, len(said))).indices.tolist()
+            if left <= 3 - len(state.parts):  # time to close what is open
+                tokens = [(border, end)[len(state.parts) - 1]]
+            for token in tokens:
+                grown += _next(state, float(said[token]), token, border, {end, eos})
         states = sorted(grown, key=lambda state: -state.score)[:beam]
-        if all(state.finished for state in states):
-            break
     fillings = [_filling(t5, place, state) for state in states if state.finished]
     return [filling for filling in fillings if filling is not None]
 
 
-def _next(state: _State, more: float, token: int, border: int, ends: set[int]) -> _State | None:
-    """The state after one more token; None where it can't stand here."""
+def _next(state: _State, more: float, token: int, border: int, ends: set[int]) -> list[_State]:
+    """The state after one more token; none where it can't stand here."""
     grown = replace(state, score=state.score + more, ids=(*state.ids, token))
-    if token == border and len(state.parts) == 1:
-        return replace(grown, parts=(*state.parts, ()))
-    if token in ends:
-        return replace(grown, finished=True) if len(state.parts) == 2 else None
     if token == border:
-        return None
-    return replace(grown, parts=(*state.parts[:-1], (*state.parts[-1], token)))
+        return [replace(grown, parts=(*state.parts, ()))] if len(state.parts) == 1 else []
+    if token in ends:
+        return [replace(grown, finished=True)] if len(state.parts) == 2 else []
+    return [replace(grown, parts=(*state.parts[:-1], (*state.parts[-1], token)))]
 
 
 def _questions(place: str, data: Labelled, words: Sequence[str]) -> list[str]:

@@ -89,7 +89,7 @@ _AT_LEAST = {
     "words_a_class": 1,
     "combinations": 1,
     "beam": 1,
-    "template_tokens": 1,
+    "template_tokens": 3,
     "demonstrations": 0,
     "candidate_steps": 0,
     "distillation_steps": 1,
