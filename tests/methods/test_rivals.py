@@ -184,6 +184,15 @@ def test_any_models_weights_can_be_the_start_of_any_other(steady):
     assert back.predict(texts).shape == (6,)
 
 
+def test_what_one_method_froze_the_next_one_trains(steady):
+    texts, labels = toy(2, pair=False)
+    frozen = rival("warp", steady["bert"], steps=1).fit(texts, labels)
+    before = frozen.predictor_.reader.module.model.state_dict()
+    after = rival("pet", steady["bert"], steps=2).fit(texts, labels, init_from=frozen)
+    changed = after.predictor_.reader.module.model.state_dict()
+    assert any(not torch.equal(before[name], changed[name]) for name in before)
+
+
 def test_unlabelled_texts_that_a_method_has_no_use_for_are_said_to_be_of_no_use(steady, caplog):
     texts, labels = toy(2, pair=False)
     rival("warp", steady["bert"], steps=0).fit(texts, labels, unlabeled=["the red train"])

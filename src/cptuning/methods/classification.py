@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Generic
+from typing import Generic
 
 import numpy as np
 import torch
@@ -127,7 +127,7 @@ class HeadLearner(Generic[S]):
         self.run = run
         self.n_classes = len(classes)
         layout = self.layout(classes)
-        with seeded(run.seed):
+        with seeded(run.seed, run.processes.device):
             self.head = self.make_head(classes, layout)
             module = PromptedEncoder(backbone, layout.prompt_ids, self.head.features)
             module.prompts.requires_grad_(len(module.prompts) > 0)
@@ -187,8 +187,8 @@ def snapshot(backbone: Backbone) -> Callable[[], None]:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[Any]:
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Inside, torch draws from this seed; outside, nobody notices."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

@@ -126,11 +126,12 @@ def surest_first(
     total = torch.zeros(len(encodings), device=encoder.module.centre.device)
     left = torch.ones(len(encodings), n, dtype=torch.bool, device=total.device)
     wanted = torch.tensor(word, device=total.device)
+    places = torch.arange(n, device=total.device)
 
     def of_tokens(batch: Batch) -> Tensor:
         _, decoder_inputs = encoder.module.at_outputs(batch, n)
         said = log_softmax(encoder.module.decode(decoder_inputs).float(), dim=-1)
-        return said.view(-1, n, said.shape[-1])[:, torch.arange(n), wanted]
+        return said.view(-1, n, said.shape[-1])[:, places, wanted]
 
     for _ in word:
         best = encoder.in_batches(encodings, of_tokens).masked_fill(~left, -torch.inf).max(dim=1)
