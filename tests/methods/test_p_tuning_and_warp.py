@@ -64,6 +64,12 @@ def test_warps_class_vectors_start_from_the_words_rows_or_at_random(backbone):
     assert 0.5 < first.vectors.std() / rows.std() < 2
 
 
+def test_class_vectors_at_random_need_no_words(steady):
+    texts, labels = toy(2, pair=False)
+    classifier = rival("warp", steady["bert"], class_vectors="random", label_words=None)
+    assert classifier.fit(texts, labels).score(texts, labels) == 1.0
+
+
 def test_a_word_of_several_tokens_starts_warps_vector_from_their_mean(backbone):
     learner = learner_of("warp", backbone, label_words={"label0": "great movie", "label1": "no"})
     rows = backbone.model.get_output_embeddings().weight

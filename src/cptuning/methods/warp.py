@@ -21,6 +21,11 @@ class WARP(WordLearner[WARPSettings]):
     trainable_words = True
     takes_prompts = True
 
+    @property
+    def needs_words(self) -> bool:
+        """Only for the class vectors to start from."""
+        return self.settings.class_vectors == "label-words"
+
     def masks(self, tokens: Sequence[Tokens]) -> int:
         """One: a class has one vector, however many tokens its word has."""
         return 1
@@ -35,7 +40,7 @@ class WARP(WordLearner[WARPSettings]):
         decoder = self.backbone.model.get_output_embeddings()
         assert isinstance(decoder, nn.Linear)
         rows = decoder.weight.detach()
-        if self.settings.class_vectors == "label-words":
+        if self.needs_words:
             return VectorHead(torch.stack([rows[list(ids)].mean(dim=0) for ids in self.tokens]))
         # At random, and as long as the rows of words are.
         return VectorHead(float(rows.std()) * torch.randn(self.n_classes, rows.shape[1]))

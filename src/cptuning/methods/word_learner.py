@@ -30,12 +30,19 @@ class WordLearner(HeadLearner[W], Generic[W]):
         template = Template.parse(self.settings.template)
         self._check(template)
         layout = self._layout(template, masks=1)
+        if not self.needs_words:
+            return layout
         unknown = self.backbone.tokenizer.unk_token_id
         words = words_for(classes, self.settings.label_words, layout, unknown)
         self.settings = replace(self.settings, label_words=words)
         self.tokens: list[Tokens] = tokens_of(words, layout, unknown)
         masks = self.masks(self.tokens)
         return layout if masks == 1 else self._layout(template, masks)
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether words stand for the labels at all."""
+        return True
 
     def masks(self, tokens: Sequence[Tokens]) -> int:
         """How many masks the prompt needs."""
