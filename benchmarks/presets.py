@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.runs import Job, run_all
 from cptuning import CPTuningClassifier
-from cptuning.data import PAIR_DATASETS, PAPER_DATASETS, SEEDS, load_train_dev
+from cptuning.data import PAIR_DATASETS, PAPER_DATASETS, SEEDS, load_few_shot
 from cptuning.methods.settings import PRESETS
 
 DATASETS = {
@@ -63,7 +63,7 @@ def variants_of(kind: str) -> dict[str, dict[str, object]]:
 def one_run(job: Job) -> Job:
     settings = variants_of(job["kind"])[job["variant"]]
     steps = int(settings.get("steps", PRESETS["default"][job["kind"]].steps))
-    train, dev = load_train_dev(job["dataset"], seed=job["seed"])
+    train, dev = load_few_shot(job["dataset"], seed=job["seed"])
     if job["turned"]:
         train, dev = dev, train
     classifier = CPTuningClassifier(

@@ -54,7 +54,7 @@ def test_the_presets_are_ranked_by_the_last_step(tmp_path):
 
 def test_the_presets_never_ask_for_a_test_set():
     source = open(presets.__file__).read()  # noqa: PTH123, SIM115
-    assert "load_train_dev" in source
+    assert "load_few_shot" in source
     assert "load_dataset_split" not in source
 
 

@@ -9,6 +9,7 @@ import transformers
 from tokenizers import (
     AddedToken,
     Tokenizer,
+    decoders,
     models,
     normalizers,
     pre_tokenizers,
@@ -54,6 +55,7 @@ def word_piece(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizer
     tokenizer = Tokenizer(models.WordPiece(unk_token=names[3]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
     trainer = trainers.WordPieceTrainer(
         vocab_size=500, special_tokens=_special(names), show_progress=False
     )
@@ -64,6 +66,7 @@ def byte_bpe(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFa
     """A tokenizer of GPT-2's kind: a word holds the space before it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=800,
         special_tokens=_special(names),
@@ -78,6 +81,7 @@ def unigram(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFas
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
         vocab_size=200,
         special_tokens=_special(names),
@@ -185,4 +189,39 @@ def save_headless(folder: Path) -> Path:
     tokenizer = tiny_tokenizer("bert")
     tiny_model("bert", tokenizer).bert.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_t5(folder: Path) -> Path:
+    """Write a tiny T5 with random weights that knows the marks of gaps."""
+    marks = [f"<extra_id_{i}>" for i in range(4)]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = [AddedToken(name, special=True) for name in ("<pad>", "</s>", "<unk>", *marks)]
+    trainer = trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES * 20, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        additional_special_tokens=marks,
+    ).save_pretrained(folder)
+    config = transformers.T5Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=2,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    torch.manual_seed(0)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
     return folder

@@ -2,35 +2,50 @@
 
 from typing import Any
 
+from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import CPTuningClassifier
+from cptuning.estimator import TextClassifier
 
-_METHODS = {
-    "cp-tuning": (
-        CPTuningClassifier,
-        "trainable prompt, contrastive loss on the output mask, nearest examples decide",
-    ),
+_LINES: dict[type[TextClassifier], str] = {
+    estimator.CPTuningClassifier: "trainable prompt, contrastive loss, the nearest examples decide",
+    estimator.FineTuningClassifier: "a new classifier on [CLS], every weight trained",
+    estimator.PETClassifier: "words of a manual prompt decide; also an ensemble of prompts",
+    estimator.LMBFFTemplateClassifier: "PET with a template that is searched for (Auto-T)",
+    estimator.LMBFFLabelClassifier: "PET with label words that are searched for (Auto-L)",
+    estimator.LMBFFTemplateLabelClassifier: "PET with both searched for (Auto-T+L)",
+    estimator.PTuningClassifier: "PET with trainable tokens in the prompt, made by a BiLSTM",
+    estimator.WARPClassifier: "frozen language model, trainable prompt and class vectors",
 }
+_METHODS = {kind.method: kind for kind in _LINES}
 
 
 def list_methods() -> dict[str, str]:
     """The names of the methods, with a line on each.
 
     >>> list(list_methods())
-    ['cp-tuning']
+    ['cp-tuning', 'fine-tuning', 'pet', 'lm-bff-t', 'lm-bff-l', 'lm-bff-tl', 'p-tuning', 'warp']
     """
-    return {name: line for name, (_, line) in _METHODS.items()}
+    return {kind.method: line for kind, line in _LINES.items()}
 
 
-def make_classifier(method: str, **parameters: Any) -> CPTuningClassifier:
+def classifier_class(method: str) -> type[TextClassifier]:
+    """The estimator of a method.
+
+    >>> classifier_class("cp-tuning").__name__
+    'CPTuningClassifier'
+    """
+    if method not in _METHODS:
+        raise CPTuningError(f"There is no method {method!r}: use one of {', '.join(_METHODS)}.")
+    return _METHODS[method]
+
+
+def make_classifier(method: str, **parameters: Any) -> TextClassifier:
     """An unfitted classifier of a method, with its parameters.
 
     >>> make_classifier("cp-tuning", random_state=7).random_state
     7
     """
-    if method not in _METHODS:
-        raise CPTuningError(f"There is no method {method!r}: use one of {', '.join(_METHODS)}.")
     try:
-        return _METHODS[method][0](**parameters)
+        return classifier_class(method)(**parameters)
     except TypeError as error:
         raise CPTuningError(f"{method} takes no such parameter: {error}.") from error

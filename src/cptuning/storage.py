@@ -16,35 +16,50 @@ from tokenizers import Tokenizer
 
 from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
-from cptuning.estimator import CPTuningClassifier, parameter_names
-from cptuning.inference import Encoder, Predictor, SupportSet
+from cptuning.estimator import TextClassifier
+from cptuning.inference import (
+    AnyPredictor,
+    Encoder,
+    HeadPredictor,
+    Predictor,
+    Scorer,
+    SupportSet,
+)
 from cptuning.inference.onnx_encoder import ONNX_FILE, OnnxEncoder
+from cptuning.inference.predictor import HEAD_FILE
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Layout, SpecialTokens, Template
+from cptuning.registry import classifier_class
 
 FORMAT = 1
 _FACTS = "cptuning.json"
 _SUPPORT = "support.safetensors"
 _TEXTS = "support.jsonl"
 _TOKENIZER = "tokenizer.json"
+SEARCH_FACTS = {
+    "search": "Searched for",
+    "candidates": "Candidates tuned",
+    "candidate_steps": "Steps a candidate",
+    "pattern_weights": "Patterns and their weights",
+}
+"""What a method that searches, or trains several models, states in every result."""
 _PACKAGES = ("cptuning", "numpy", "torch", "transformers", "tokenizers", "scikit-learn")
 
 
-def save(classifier: CPTuningClassifier, folder: Path) -> None:
+def save(classifier: TextClassifier, folder: Path) -> None:
     """Write a classifier that was trained here."""
-    encoder = classifier.predictor_.encoder
     with new_folder(folder) as place:
-        write_common(classifier, encoder.layout, place)
-        encoder.save(place)
+        write_common(classifier, place)
+        classifier.predictor_.save(place)
 
 
-def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) -> None:
+def write_common(classifier: TextClassifier, place: Path) -> None:
     """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
     predictor = classifier.predictor_
-    support = predictor.support
+    layout = predictor.reader.layout
     facts = {
         "format": FORMAT,
-        "method": "cp-tuning",
+        "method": classifier.method,
         "classes": predictor.label_space.to_json(),
         "parameters": _plain(classifier),
         "settings": asdict(classifier.settings_),
@@ -53,6 +68,8 @@ def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) ->
             "template": layout.template.source,
             "vocabulary": layout.vocabulary,
             "max_length": layout.max_length,
+            "trainable_words": layout.trainable_words,
+            "masks": layout.masks,
         },
         "temperature": predictor.temperature,
         "unknown_threshold": predictor.unknown_threshold,
@@ -61,14 +78,30 @@ def write_common(classifier: CPTuningClassifier, layout: Layout, place: Path) ->
     }
     (place / _FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
     layout.save_tokenizer(place / _TOKENIZER)
+    if predictor.support is not None:
+        _write_support(predictor.support, place)
+    (place / "README.md").write_text(_card(facts, predictor.support), "utf-8")
+
+
+def _write_support(support: SupportSet, place: Path) -> None:
     save_file({"embeddings": support.embeddings, "labels": support.labels}, place / _SUPPORT)
     with (place / _TEXTS).open("w", encoding="utf-8") as file:
         for text in support.examples:
             file.write(json.dumps(text, ensure_ascii=False) + "\n")
-    (place / "README.md").write_text(_card(facts, len(support)), "utf-8")
 
 
-def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
+def _read_support(folder: Path, pair: bool) -> SupportSet:
+    stored = load_file(folder / _SUPPORT)
+    # Not splitlines(): texts may hold the line separators of Unicode.
+    lines = (folder / _TEXTS).read_text("utf-8").split("\n")
+    texts = [json.loads(line) for line in lines if line]
+    support = SupportSet(_examples(texts, pair), stored["embeddings"], stored["labels"])
+    if not len(support.examples) == len(support.embeddings) == len(support.labels):
+        raise ValueError("its support set is not whole")
+    return support
+
+
+def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     """The classifier that was saved to, or exported to, a folder.
 
     >>> load("no-such-folder")
@@ -79,38 +112,40 @@ def load(folder: str | Path, device: str = "auto") -> CPTuningClassifier:
     folder = Path(folder)
     facts = read_facts(folder)
     try:
-        stored = load_file(folder / _SUPPORT)
-        # Not splitlines(): texts may hold the line separators of Unicode.
-        lines = (folder / _TEXTS).read_text("utf-8").split("\n")
-        texts = [json.loads(line) for line in lines if line]
-        layout = _layout(folder, facts["layout"])
-        settings = Settings(**facts["settings"])
-        examples = _examples(texts, layout.template.is_pair)
-        support = SupportSet(examples, stored["embeddings"], stored["labels"])
-        classifier = CPTuningClassifier(**facts["parameters"])
-        label_space = LabelSpace.from_json(facts["classes"])
-        if not len(support.examples) == len(support.embeddings) == len(support.labels):
-            raise ValueError("its support set is not whole")
-        encoder = _encoder(folder, layout, settings, device)
+        kind = classifier_class(facts["method"])
+        classifier = kind(**facts["parameters"])
+        classifier.settings_ = kind.settings_class(**_with_tuples(facts["settings"]))
+        classifier.training_ = facts["training"]
+        classifier.held_out_score_ = facts["training"]["held_out_accuracy"]
+        classifier.predictor_ = _predictor(folder, facts, classifier.settings_, device)
     except CPTuningError:
         raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CPTuningError(
             f"The model folder {folder} is damaged ({error}): save or copy it again."
         ) from error
-    classifier.settings_ = settings
-    classifier.training_ = facts["training"]
-    classifier.held_out_score_ = facts["training"]["held_out_accuracy"]
-    classifier.predictor_ = Predictor(
-        encoder,
-        support,
+    return classifier
+
+
+def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) -> AnyPredictor:
+    layout = _layout(folder, facts["layout"])
+    label_space = LabelSpace.from_json(facts["classes"])
+    if (folder / HEAD_FILE).is_file():
+        return HeadPredictor(_scorer(folder, layout, device), label_space, facts["temperature"])
+    return Predictor(
+        _encoder(folder, layout, settings, device),
+        _read_support(folder, layout.template.is_pair),
         label_space,
         inference=settings.inference,
         k=settings.k,
         temperature=facts["temperature"],
         unknown_threshold=facts["unknown_threshold"],
     )
-    return classifier
+
+
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they were before JSON made lists of their tuples."""
+    return {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
 
 
 def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> Encoder:
@@ -127,6 +162,17 @@ def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> E
     return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
 
 
+def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:
+    try:
+        from cptuning.methods.scorer import TextScorer
+        from cptuning.training import Processes
+    except ImportError as error:
+        raise CPTuningError(
+            f'The model {folder} needs {error.name}: pip install "cptuning[train]".'
+        ) from error
+    return TextScorer.load(folder, layout, Processes.find(device).device)
+
+
 def _layout(folder: Path, facts: dict[str, Any]) -> Layout:
     try:
         tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
@@ -138,6 +184,8 @@ def _layout(folder: Path, facts: dict[str, Any]) -> Layout:
         Template.parse(facts["template"]),
         vocabulary=facts["vocabulary"],
         max_length=facts["max_length"],
+        trainable_words=facts.get("trainable_words", True),
+        masks=facts.get("masks", 1),
     )
 
 
@@ -220,10 +268,10 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 
 
-def _plain(classifier: CPTuningClassifier) -> dict[str, Any]:
+def _plain(classifier: TextClassifier) -> dict[str, Any]:
     """The parameters that can be stored; what is of this machine or process alone is left out."""
     here_only = ("callbacks", "checkpoint_dir", "checkpoint_seconds", "device", "verbose")
-    values = {n: getattr(classifier, n) for n in parameter_names() if n not in here_only}
+    values = {n: getattr(classifier, n) for n in classifier.parameter_names() if n not in here_only}
     return {n: str(v) if isinstance(v, Path) else v for n, v in values.items() if v is not None}
 
 
@@ -237,41 +285,43 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _card(facts: dict[str, Any], support: int) -> str:
+def _card(facts: dict[str, Any], support: SupportSet | None) -> str:
     training = facts["training"]
     held_out = training["held_out_accuracy"]
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
+    words = facts["settings"].get("label_words") or {}
     rows = [
-        ("Method", "CP-Tuning"),
+        ("Method", facts["method"]),
         ("Classes", ", ".join(map(str, facts["classes"]))),
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
-        ("Labelled examples it compares with", str(support)),
+        *([("Labelled examples it compares with", str(len(support)))] if support else []),
         (f"Accuracy on held-out examples ({training['validation']})", score),
         ("Backbone", str(facts["parameters"].get("backbone", "embedded"))),
         ("Prompt", f"`{facts['layout']['template']}`"),
+        *([("Label words", ", ".join(f"{c}: {w}" for c, w in words.items()))] if words else []),
+        *((title, str(training[name])) for name, title in SEARCH_FACTS.items() if name in training),
         ("Training steps kept", str(training["best_step"])),
         ("Seed", str(training["seed"])),
         ("Versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     settings = "\n".join(f"| {name} | `{value}` |" for name, value in facts["settings"].items())
-    return f"""# A CP-Tuning text classifier
+    explain = 'classifier.explain(["a new text"])\n' if support else ""
+    return f"""# A text classifier made with cptuning
 
 | | |
 |---|---|
 {table}
 
-It answers with the class of the labelled examples nearest to a text, and can show them. It was
-trained on few examples: check it on texts of your own before you rely on it. The folder holds the
-training texts themselves (`{_TEXTS}`): share it only with those who may read them.
+{_BY_EXAMPLES if support else _BY_ITSELF} It was
+trained on few examples: check it on texts of your own before you rely on it.
 
 ```python
 import cptuning
 
 classifier = cptuning.load("this folder")
 classifier.predict(["a new text"])
-classifier.explain(["a new text"])
-```
+{explain}```
 
 ## Settings
 
@@ -279,3 +329,11 @@ classifier.explain(["a new text"])
 |---|---|
 {settings}
 """
+
+
+_BY_EXAMPLES = (
+    "It answers with the class of the labelled examples nearest to a text, and can show them: the\n"
+    f"folder holds the training texts themselves (`{_TEXTS}`), share it only with those who may\n"
+    "read them."
+)
+_BY_ITSELF = "It scores the classes itself, and keeps no examples unless it shows demonstrations."

@@ -8,29 +8,22 @@ from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.losses import pccl, pccl_per_anchor
-from cptuning.methods.cp_tuning import CPTuningTask, mean_by_sample
+from cptuning.methods.cp_tuning import CPTuningTask
 from cptuning.methods.settings import settings_for
+from cptuning.methods.task import Split, mean_by_sample
 from cptuning.prompting import Template
 from cptuning.training import Processes
 
 CPU = Processes(torch.device("cpu"))
 
 
-def make_task(backbone, data, unlabeled=None, **changes):
+def make_task(backbone, data, unlabeled=None, dev=None, **changes):
     settings = settings_for("default", pair=False, **{"mlm_rate": 0.4, "batch_size": 8} | changes)
     layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
     module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
     encoder = TextEncoder(layout, module, backbone)
-    return CPTuningTask(
-        encoder,
-        settings,
-        CPU,
-        data.examples,
-        data.labels,
-        n_classes=2,
-        unlabeled=unlabeled,
-        seed=3,
-    )
+    split = Split(data, dev=dev, unlabeled=unlabeled)
+    return CPTuningTask(encoder, settings, CPU, split, n_classes=2, seed=3)
 
 
 def slow_losses(task, inputs):
@@ -178,9 +171,7 @@ def test_every_loss_can_be_trained_with(backbone, data, loss, reduction):
 
 
 def test_evaluation_keeps_what_was_answered(backbone, data):
-    task = make_task(backbone, data)
-    task.dev_encodings = task.encodings
-    task.dev_labels = data.labels
+    task = make_task(backbone, data, dev=data)
     score = task.evaluate(5)
     held_out = task.answers.by_step[5]
     assert held_out.scores.shape == (12, 2)

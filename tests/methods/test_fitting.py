@@ -14,30 +14,39 @@ from safetensors.torch import load_file
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.methods.fitting import Fitter, Labelled
+from cptuning.methods.cp_tuning import CPTuning
+from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
+from cptuning.methods.task import Labelled, Split
 from cptuning.training import Processes
 
 CPU = Processes(torch.device("cpu"))
 
 
-def make_fitter(backbone, **changes):
+def make_fitter(backbone, classes=("good", "bad"), callbacks=(), **changes):
     small = {"steps": 6, "evaluate_every": 2, "batch_size": 6, "learning_rate": 1e-3}
-    return Fitter(backbone, settings_for("default", pair=False, **small | changes), CPU, seed=5)
+    settings = settings_for("default", pair=False, **small | changes)
+    run = Run(CPU, seed=5, callbacks=callbacks)
+    return Fitter(CPTuning(backbone, settings, run, classes), run)
+
+
+def embedded(fitted):
+    """The training examples as the fitted model sees them."""
+    return fitted.task.support().embeddings
 
 
 def test_with_a_dev_set_the_best_step_is_kept_and_its_answers_too(backbone, data):
-    fitted = make_fitter(backbone).fit(data, dev=data)
+    fitted = make_fitter(backbone).fit(Split(data, dev=data))
     assert set(fitted.history.scores) == {0, 2, 4, 6}
     assert fitted.history.best == max(fitted.history.scores.values())
     assert fitted.held_out.score() == fitted.history.best
-    # The support set was embedded with the weights that were kept.
-    again = fitted.encoder.embed(data.examples)
-    np.testing.assert_allclose(again, fitted.support.embeddings, atol=1e-6)
+    # The weights that were kept give the same answers again.
+    again = fitted.task.held_out(data)
+    np.testing.assert_allclose(again.scores, fitted.held_out.scores, atol=1e-6)
 
 
 def test_without_a_dev_set_the_last_weights_are_kept(backbone, data):
-    fitted = make_fitter(backbone).fit(data)
+    fitted = make_fitter(backbone).fit(Split(data))
     assert fitted.history.best_step == 6
     assert fitted.held_out is None
 
@@ -53,9 +62,7 @@ def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it
         def on_evaluate(self, step, score): ...
         def on_end(self, step): ...
 
-    fitter = make_fitter(backbone)
-    fitter.callbacks = [Spy()]
-    fitted = fitter.fit(data, folds=3)
+    fitted = make_fitter(backbone, callbacks=[Spy()]).fit(Split(data), folds=3)
     assert [stage for stage, _ in seen] == [
         "fold 1 of 3",
         "fold 2 of 3",
@@ -67,22 +74,23 @@ def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it
     assert sorted(fitted.held_out.labels) == sorted(data.labels)
     # Nobody met itself: an example that had been in the support set would be at similarity 1.
     assert fitted.held_out.familiarity.max() < 0.9999
-    assert len(fitted.support) == len(data.labels)
+    assert len(fitted.task.support()) == len(data.labels)
 
 
 def test_cross_fitting_starts_each_fold_from_the_untouched_weights(backbone, data):
     fitter = make_fitter(backbone, steps=0)
-    before = fitter.encoder.embed(data.examples)
-    fitter.fit(data, folds=2)
-    fitter.encoder.module.centre.zero_()
-    np.testing.assert_array_equal(fitter.encoder.embed(data.examples), before)
+    encoder = fitter.learner.encoder
+    before = encoder.embed(data.examples)
+    fitter.fit(Split(data), folds=2)
+    encoder.module.centre.zero_()
+    np.testing.assert_array_equal(encoder.embed(data.examples), before)
 
 
 def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
     more = Labelled(
         data.examples + Examples(("the red train",)), np.append(data.labels, 2).astype(np.int64)
     )
-    fitted = make_fitter(backbone).fit(more, folds=2)
+    fitted = make_fitter(backbone, classes=("good", "bad", "travel")).fit(Split(more), folds=2)
     assert 2 not in fitted.held_out.labels
     assert len(fitted.held_out.labels) == 12
 
@@ -90,13 +98,13 @@ def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
 def test_cross_fitting_of_single_examples_is_refused(backbone):
     data = Labelled(Examples(("yes", "no")), np.array([0, 1]))
     with pytest.raises(CPTuningError, match="Every class has a single example"):
-        make_fitter(backbone).fit(data, folds=2)
+        make_fitter(backbone).fit(Split(data), folds=2)
 
 
 def test_a_fitter_gives_the_same_model_each_time(backbone, data):
     fitter = make_fitter(backbone)
-    first = fitter.fit(data).support.embeddings.copy()
-    np.testing.assert_array_equal(fitter.fit(data).support.embeddings, first)
+    first = embedded(fitter.fit(Split(data)))
+    np.testing.assert_array_equal(embedded(fitter.fit(Split(data))), first)
 
 
 SCRIPT = """
@@ -150,27 +158,27 @@ def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
 
 @pytest.mark.parametrize(("folds", "has_dev"), [(0, False), (0, True), (3, False)])
 def test_the_estimate_grows_with_the_work_and_leaves_no_trace(backbone, data, folds, has_dev):
-    dev = data if has_dev else None
+    split = Split(data, dev=data if has_dev else None)
     fitter = make_fitter(backbone, steps=6)
-    before = {name: t.clone() for name, t in fitter.encoder.module.state_dict().items()}
-    short = fitter.estimate_seconds(data, dev=dev, folds=folds)
-    after = fitter.encoder.module.state_dict()
+    before = {name: t.clone() for name, t in fitter.learner.module.state_dict().items()}
+    short = fitter.estimate_seconds(split, folds)
+    after = fitter.learner.module.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    long = make_fitter(backbone, steps=600).estimate_seconds(data, dev=dev, folds=folds)
+    long = make_fitter(backbone, steps=600).estimate_seconds(split, folds)
     assert 0 < short < long
 
 
 def test_the_estimate_is_of_the_right_size(backbone, data):
     fitter = make_fitter(backbone, steps=60)
-    estimate = fitter.estimate_seconds(data, folds=2)
+    estimate = fitter.estimate_seconds(Split(data), folds=2)
     began = time.perf_counter()
-    fitter.fit(data, folds=2)
+    fitter.fit(Split(data), folds=2)
     # Cross-fitting may stop early in its last part, and the machine may be busy with other things.
     assert estimate / 8 < time.perf_counter() - began < estimate * 8
 
 
 def test_an_estimate_before_fitting_does_not_change_the_model(backbone, data):
     fitter = make_fitter(backbone)
-    plain = fitter.fit(data).support.embeddings
-    fitter.estimate_seconds(data)
-    assert np.array_equal(plain, fitter.fit(data).support.embeddings)
+    plain = embedded(fitter.fit(Split(data)))
+    fitter.estimate_seconds(Split(data))
+    assert np.array_equal(plain, embedded(fitter.fit(Split(data))))

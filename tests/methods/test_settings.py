@@ -25,6 +25,13 @@ def test_the_paper_preset_holds_the_papers_own_numbers():
     assert not paper.centred
 
 
+def test_the_released_preset_is_the_authors_code_not_their_paper():
+    released = settings_for("released", pair=False)
+    assert (released.loss, released.margin, released.tau_n) == ("circle", 0.4, 1 / 64)
+    assert released.contrastive_weight == 1.0, "no masked LM"
+    assert (released.inference, released.k) == ("knn", 1)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("pair", [False, True])
 def test_every_preset_is_valid_for_texts_and_for_pairs(preset, pair):
@@ -56,7 +63,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(change, sentence):
 
 
 def test_an_unknown_preset_names_the_known_ones():
-    with pytest.raises(CPTuningError, match="choose one of paper, default"):
+    with pytest.raises(CPTuningError, match="choose one of paper, default, released"):
         settings_for("best", pair=False)
 
 

@@ -435,3 +435,80 @@ def test_pairs_and_single_texts_each_need_a_template_of_their_kind():
         encode(layout_of("bert", SINGLE), "a", "b")
     with pytest.raises(CPTuningError, match=r"'\{a\} \? \[MASK\] \{b\}' is for pairs of texts"):
         encode(layout_of("bert", PAIR), "a")
+
+
+def plain_layout(kind, template, **options):
+    tokenizer = tokenizer_of(kind)
+    return Layout(
+        tokenizer.backend_tokenizer,
+        special_of(kind),
+        Template.parse(template),
+        vocabulary=len(tokenizer) + 3,
+        max_length=64,
+        **options,
+    )
+
+
+@every_kind
+def test_words_that_are_not_trainable_are_ordinary_tokens(kind):
+    template = "{a} it is [MASK]"
+    fixed = plain_layout(kind, template, trainable_words=False)
+    trainable = layout_of(kind, template)
+    assert len(fixed.prompt_ids) == 0
+    assert fixed.word_ids == trainable.prompt_ids.tolist()
+    ids = encode(fixed, "yes").ids
+    assert ids.max() < fixed.vocabulary
+    expected = [
+        trainable.prompt_ids[i - trainable.vocabulary] if i >= trainable.vocabulary else i
+        for i in encode(trainable, "yes").ids
+    ]
+    assert ids.tolist() == expected
+
+
+@every_kind
+def test_prompts_without_words_start_from_the_mask(kind):
+    layout = plain_layout(kind, "[PRO*2] {a} it [PRO] [MASK]", trainable_words=False)
+    assert layout.prompt_ids.tolist() == [layout.special.mask] * 3
+    ids = encode(layout, "yes").ids.tolist()
+    prompts = [i - layout.vocabulary for i in ids if i >= layout.vocabulary]
+    assert prompts == [0, 1, 2]
+    assert ids.index(layout.vocabulary) == len(layout.special.prefix)
+
+
+@every_kind
+def test_several_masks_stand_in_a_row_and_can_be_left_out(kind):
+    three = encode(plain_layout(kind, SINGLE, masks=3), "the movie")
+    one = encode(layout_of(kind), "the movie")
+    mask = special_of(kind).mask
+    assert three.ids[three.output : three.output + 3].tolist() == [mask] * 3
+    trimmed = three.without(three.output + 1, three.output + 3)
+    assert trimmed.ids.tolist() == one.ids.tolist()
+    assert trimmed.is_text.tolist() == one.is_text.tolist()
+
+
+@every_kind
+def test_masks_and_fixed_words_are_never_cut(kind):
+    layout = plain_layout(kind, "{a} it is so [MASK] .", trainable_words=False, masks=4)
+    encoding = encode(layout, "great movie " * 100)
+    assert len(encoding) == 64
+    assert (encoding.ids == layout.special.mask).sum() == 4
+
+
+@every_kind
+def test_a_template_of_cls_answers_at_the_opening_token(kind):
+    layout = plain_layout(kind, "[CLS] {a} [SEP] {b}", trainable_words=False)
+    tokenizer = tokenizer_of(kind)
+    encoding = encode(layout, "is it red?", "the train is red.")
+    assert encoding.output == 0
+    assert encoding.ids.tolist() == tokenizer("is it red?", "the train is red.")["input_ids"]
+
+
+@every_kind
+def test_joined_texts_are_one_segment(kind):
+    layout = plain_layout(kind, "{a:chopped}? [MASK],[JOIN] {b:lowered}", trainable_words=False)
+    encoding = encode(layout, "is it red!", "The train is red.")
+    assert not encoding.types.any()
+    plain = plain_layout(kind, "{a}? [MASK], {b}", trainable_words=False)
+    assert len(encoding) == len(encode(plain, "is it red", "the train is red.")) - len(
+        layout.special.between
+    )

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from cptuning.errors import CPTuningError
 from cptuning.prompting import Template
-from cptuning.prompting.template import Mask, Separator, Text, Words
+from cptuning.prompting.template import Mask, Prompts, Separator, Text, Words
 
 
-def a(spaced=False):
-    return Text("a", spaced)
+def a(spaced=False, change=None):
+    return Text("a", spaced, change)
 
 
-def b(spaced=False):
-    return Text("b", spaced)
+def b(spaced=False, change=None):
+    return Text("b", spaced, change)
 
 
 MASK, SEP = Mask(), Separator()
@@ -60,6 +60,26 @@ PARSED = {
         Words(" ."),
     ],
     "{a} [SEP] it is [MASK]": [a(), SEP, Words(" it is"), MASK],
+    # LM-BFF's for pairs: one segment, the texts changed
+    "{a}[MASK],[JOIN] {b:lowered}": [a(), MASK, Words(","), b(spaced=True, change="lowered")],
+    "{a:chopped}? [MASK],[JOIN] {b}": [
+        a(change="chopped"),
+        Words("?"),
+        MASK,
+        Words(","),
+        b(spaced=True),
+    ],
+    # trainable tokens without words
+    "[PRO*2] {a} [PRO] it was [MASK]": [
+        Prompts(2),
+        a(spaced=True),
+        Prompts(1),
+        Words(" it was"),
+        MASK,
+    ],
+    # the answer at [CLS]
+    "[CLS] {a}": [a(spaced=True)],
+    "[CLS] {a} [SEP] {b}": [a(spaced=True), SEP, b(spaced=True)],
     # no words at all, before or after
     "{a} [MASK]": [a(), MASK],
     "[MASK]{a}": [MASK, a()],
@@ -76,7 +96,7 @@ def test_a_template_is_its_parts_in_order(source):
 
 @pytest.mark.parametrize("source", PARSED)
 def test_a_template_with_two_texts_is_for_pairs(source):
-    assert Template.parse(source).is_pair == ("{b}" in source)
+    assert Template.parse(source).is_pair == ("{b" in source)
 
 
 WRONG = {
@@ -96,6 +116,16 @@ WRONG = {
     "{a it is [MASK]": "has a lone brace",
     "{a} it is } [MASK]": "has a lone brace",
     "{{a}} it is [MASK]": "has a lone brace",
+    "{a:loud} it is [MASK]": r"names {a:loud}: there are only {a:chopped} \(without its last",
+    "{a:} it is [MASK]": "names {a:}",
+    "{c:chopped} it is [MASK]": "names {c:chopped}: the only places",
+    "{a} [PRO*0] [MASK]": "asks for 0",
+    "{a} [PRO*99999] [MASK]": "asks for 99999",
+    "{a} [JOIN] [MASK]": "has a .JOIN., which is for two texts",
+    "{a} [JOIN] [SEP] [MASK] {b}": "has a .JOIN., which is for two texts",
+    "{a} [CLS]": "at the very start",
+    "[CLS] {a} [MASK]": "at the very start",
+    "[CLS] [CLS] {a}": "at the very start",
 }
 
 
@@ -106,7 +136,8 @@ def test_a_mistake_is_named_with_the_template_it_is_in(source):
     assert repr(source) in str(caught.value)
 
 
-PIECES = st.sampled_from(["{a}", "{b}", "[MASK]", "[SEP]", " ", "it is", ".", "{", "}", "[", "é\n"])
+MARKS = ["{a}", "{b}", "[MASK]", "[SEP]", "[CLS]", "[JOIN]", "[PRO]"]
+PIECES = st.sampled_from([*MARKS, " ", "it is", ".", "{", "}", "[", "é\n"])
 
 
 @given(st.lists(PIECES, max_size=8).map("".join) | st.text())
@@ -115,15 +146,22 @@ def test_any_string_is_a_template_or_a_mistake(source):
         parts = Template.parse(source).parts
     except CPTuningError:
         return
-    assert parts.count(MASK) == 1
+    assert parts.count(MASK) == (0 if source.startswith("[CLS]") else 1)
     assert sum(isinstance(part, Separator) for part in parts) <= 1
     texts = [i for i, part in enumerate(parts) if isinstance(part, Text)]
     assert len(texts) in (1, 2)
     if len(texts) == 2:
-        assert SEP in parts
+        assert (SEP in parts) != ("[JOIN]" in source)
     # No word of the template is lost.
     words = "".join(part.text for part in parts if isinstance(part, Words))
     rest = source
-    for mark in ("{a}", "{b}", "[MASK]", "[SEP]"):
+    for mark in MARKS:
         rest = rest.replace(mark, "")
     assert "".join(words.split()) == "".join(rest.split())
+
+
+def test_a_changed_text_loses_its_last_character_or_its_first_capital():
+    assert Text("a", spaced=False, change="chopped").of("Is it red?") == "Is it red"
+    assert Text("b", spaced=True, change="lowered").of("The Red Train.") == "the Red Train."
+    for change in (None, "chopped", "lowered"):
+        assert Text("a", spaced=False, change=change).of("") == ""

@@ -21,8 +21,10 @@ from safetensors.torch import save_file
 from torch.nn.parallel import DistributedDataParallel
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
-from cptuning.methods.fitting import Fitter, Labelled
+from cptuning.methods.cp_tuning import CPTuning
+from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
+from cptuning.methods.task import Labelled, Split
 from cptuning.training import Processes
 from tests.methods.conftest import BAD, GOOD
 
@@ -32,11 +34,12 @@ settings = settings_for(
     "default", pair=False, batch_size=8, mlm_rate=0.4, reduction=reduction, steps=3,
     evaluate_every=1, learning_rate=1e-3,
 )
-fitter = Fitter(load_backbone(folder), settings, processes, seed=2)
-fitter.n_classes = 2
+run = Run(processes, seed=2)
+fitter = Fitter(CPTuning(load_backbone(folder), settings, run, ("good", "bad")), run)
 data = Labelled(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
 more = Examples(("the red train", "yes or no ?", "how would i start", "a few years later"))
-task = fitter._stage("training", data, data, more).task
+split = Split(data, dev=data, unlabeled=more)
+task = fitter._stage("training", split).task
 model = task.objective.train()
 if processes.count > 1:
     model = DistributedDataParallel(model, find_unused_parameters=True)
@@ -49,8 +52,8 @@ if processes.count > 1:  # each process has the masked-LM loss of its own rows
     mlm /= processes.count
 found |= {"contrastive": losses["contrastive"].detach(), "mlm": mlm}
 task.objective.zero_grad(set_to_none=True)
-fitted = fitter.fit(data, dev=data, unlabeled=more)
-found["embeddings"] = torch.from_numpy(fitted.support.embeddings)
+fitted = fitter.fit(split)
+found["embeddings"] = torch.from_numpy(fitted.task.support().embeddings)
 found["count"] = torch.tensor(processes.count)
 if processes.is_main:
     save_file({name: value.contiguous() for name, value in found.items()}, output)
@@ -59,15 +62,58 @@ if processes.count > 1:
 """
 
 
+RIVAL_SCRIPT = """
+import sys
+import torch
+from safetensors.torch import save_file
+from cptuning import make_classifier
+from cptuning.training import Processes
+from tests.methods.conftest import BAD, GOOD
+
+folder, method, output = sys.argv[1:4]
+more = {} if method == "fine-tuning" else {"label_words": {"good": "great", "bad": "dull"}}
+classifier = make_classifier(
+    method, backbone=folder, steps=3, batch_size=8, learning_rate=1e-3, validation="none",
+    device="cpu", verbose=False, **more,
+)
+texts = GOOD + BAD
+classifier.fit(texts, ["good"] * 6 + ["bad"] * 6, unlabeled=texts)
+processes = Processes.find("cpu")
+found = {
+    "scores": torch.from_numpy(classifier.decision_function(texts)),
+    "count": torch.tensor(processes.count),
+}
+if processes.is_main:
+    save_file(found, output)
+if processes.count > 1:
+    torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("method", ["fine-tuning", "warp"])
+def test_two_processes_train_the_rival_that_one_trains(tmp_path, method):
+    one, two = outcomes(tmp_path, RIVAL_SCRIPT, method)
+    torch.testing.assert_close(two["scores"], one["scores"], rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reduction):
+    one, two = outcomes(tmp_path, SCRIPT, reduction)
+    assert one.keys() == two.keys()
+    assert sum(name.startswith("grad/") for name in one) > 20
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+def outcomes(tmp_path, code, argument):
+    """What a script finds when it is one process, and when it is two."""
     from safetensors.torch import load_file
 
     folder = save_tiny(
         "bert", tmp_path / "bert", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(code)
     launch = {
         1: [sys.executable],
         2: [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"],
@@ -76,7 +122,7 @@ def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reducti
     for count, command in launch.items():
         output = tmp_path / f"{count}.safetensors"
         subprocess.run(
-            [*command, str(script), str(folder), reduction, str(output)],
+            [*command, str(script), str(folder), argument, str(output)],
             check=True,
             capture_output=True,
             env={
@@ -90,10 +136,7 @@ def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reducti
     one, two = results[1], results[2]
     assert two.pop("count") == 2
     assert one.pop("count") == 1
-    assert one.keys() == two.keys()
-    assert sum(name.startswith("grad/") for name in one) > 20
-    for name in one:
-        torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
+    return one, two
 
 
 def test_gathering_in_a_single_process_gives_the_rows_themselves():

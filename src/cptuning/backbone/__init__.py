@@ -1,6 +1,6 @@
 """Any BERT-style masked language model behind one adapter."""
 
-from cptuning.backbone.adapter import PromptedEncoder, to_device
+from cptuning.backbone.adapter import PromptedEncoder, output_positions, to_device
 from cptuning.backbone.encoder import TextEncoder, layout_for
 from cptuning.backbone.loading import Backbone, describe, load_backbone
 from cptuning.backbone.packing import pack, unpack
@@ -12,6 +12,7 @@ __all__ = [
     "describe",
     "layout_for",
     "load_backbone",
+    "output_positions",
     "pack",
     "to_device",
     "unpack",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -14,6 +15,7 @@ from cptuning.errors import CPTuningError
 from cptuning.prompting import Batch
 
 Features = Literal["head", "hidden"]
+IntArray = NDArray[np.int64]
 
 
 class PassThrough(nn.Module):
@@ -90,10 +92,11 @@ class PromptedEncoder(nn.Module):
         """Rows of the embedding table, and prompt vectors where an id is past its end."""
         is_prompt = input_ids >= self.vocabulary
         words = self.model.get_input_embeddings()(input_ids.masked_fill(is_prompt, 0))
-        if len(self.prompts) == 0:
+        prompts = self.prompts  # once: P-tuning computes them anew each time
+        if len(prompts) == 0:
             return Tensor(words)
-        prompts = self.prompts[(input_ids - self.vocabulary).clamp_min(0)]
-        return torch.where(is_prompt.unsqueeze(-1), prompts.to(words.dtype), words)
+        chosen = prompts[(input_ids - self.vocabulary).clamp_min(0)]
+        return torch.where(is_prompt.unsqueeze(-1), chosen.to(words.dtype), words)
 
     def decode(self, decoder_inputs: Tensor) -> Tensor:
         """Vocabulary logits of decoder inputs."""
@@ -102,11 +105,31 @@ class PromptedEncoder(nn.Module):
 
     def outputs(self, batch: Batch) -> Tensor:
         """The features at [OMSK], not normalised."""
-        inputs = to_device(batch, self.prompts.device)
-        rows = torch.arange(len(batch), device=self.prompts.device)
-        columns = torch.as_tensor(batch.outputs).to(self.prompts.device, non_blocking=True)
-        features: Tensor = self(**inputs, rows=rows, columns=columns)[0]
+        features: Tensor = self.at_outputs(batch)[0]
         return features
+
+    def at_outputs(self, batch: Batch, masks: int = 1) -> tuple[Tensor, Tensor]:
+        """Features and decoder inputs at [OMSK], and at those that follow it in a row."""
+        device = self.centre.device
+        rows, columns = output_positions(batch, masks)
+        positions = {
+            name: torch.as_tensor(array).to(device, non_blocking=True)
+            for name, array in (("rows", rows), ("columns", columns))
+        }
+        found: tuple[Tensor, Tensor] = self(**to_device(batch, device), **positions)
+        return found
+
+
+def output_positions(batch: Batch, masks: int = 1) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the output masks, those of one example after another.
+
+    >>> batch = Batch(*np.zeros((3, 2, 6), dtype=np.int64), outputs=np.array([4, 1]))
+    >>> [places.tolist() for places in output_positions(batch, masks=2)]
+    [[0, 0, 1, 1], [4, 5, 1, 2]]
+    """
+    rows = np.repeat(np.arange(len(batch)), masks)
+    columns = (batch.outputs[:, None] + np.arange(masks)).ravel()
+    return rows, columns
 
 
 def to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
 """Texts to unit vectors with torch: the layout, the model, batches by token budget."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from cptuning.backbone.adapter import Features, PromptedEncoder
 from cptuning.backbone.loading import Backbone, load_backbone, quiet_transformers
 from cptuning.data import Examples
-from cptuning.prompting import Encoding, Layout, Template, collate, token_budget_batches
+from cptuning.prompting import Batch, Encoding, Layout, Template, collate, token_budget_batches
 
 _BACKBONE = "backbone"
 _OWN = "prompts.safetensors"
@@ -73,14 +73,20 @@ class TextEncoder:
 
     def _features(self, encodings: Sequence[Encoding]) -> Tensor:
         """The features at [OMSK], one row an example, in their order."""
-        device = self.module.prompts.device
+        return self.in_batches(encodings, self.module.outputs)
+
+    def in_batches(
+        self, encodings: Sequence[Encoding], compute: Callable[[Batch], Tensor]
+    ) -> Tensor:
+        """What is computed of batches of the encodings, one float32 row each, in their order."""
+        device = self.module.centre.device
         budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
         was_training = self.module.training
         self.module.eval()
         batches = token_budget_batches([len(encoding) for encoding in encodings], budget)
         with torch.no_grad():
             pieces = [
-                self.module.outputs(collate([encodings[i] for i in rows], self.layout.special.pad))
+                compute(collate([encodings[i] for i in rows], self.layout.special.pad))
                 for rows in batches
             ]
         self.module.train(was_training)
@@ -89,7 +95,14 @@ class TextEncoder:
         return torch.empty_like(gathered).index_copy_(0, order, gathered)
 
 
-def layout_for(backbone: Backbone, template: Template, max_length: int) -> Layout:
+def layout_for(
+    backbone: Backbone,
+    template: Template,
+    max_length: int,
+    *,
+    trainable_words: bool = True,
+    masks: int = 1,
+) -> Layout:
     """The layout of a backbone's tokenizer; no longer than the model can read."""
     return Layout(
         backbone.fast_tokenizer,
@@ -97,4 +110,6 @@ def layout_for(backbone: Backbone, template: Template, max_length: int) -> Layou
         template,
         vocabulary=backbone.vocabulary,
         max_length=min(max_length, backbone.max_length),
+        trainable_words=trainable_words,
+        masks=masks,
     )

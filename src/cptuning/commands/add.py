@@ -10,7 +10,7 @@ from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
 from cptuning.commands.tables import Columns, aligned, check_kind, labels_of
 from cptuning.data import Examples
-from cptuning.inference import Predictor
+from cptuning.inference import AnyPredictor
 
 
 def add(
@@ -40,7 +40,7 @@ def add(
     classifier = load(model)
     check_place(place)
     before = classifier.predictor_
-    check_kind(table.examples, pairs=before.support.examples.is_pair, path=file)
+    check_kind(table.examples, pairs=before.is_pair, path=file)
     labels = aligned(labels_of(table), before.label_space.classes)
     rows = _new_rows(before, table.examples, labels)
     if rows:
@@ -49,6 +49,7 @@ def add(
         classifier.save(place)
 
     after = classifier.predictor_
+    n_known = len(after.support or ())
     result = {
         "model": str(place),
         "added": len(rows),
@@ -57,7 +58,7 @@ def add(
             c for c in after.label_space.classes if c not in before.label_space.classes
         ],
         "classes": list(after.label_space.classes),
-        "examples": len(after.support),
+        "examples": n_known,
     }
     if as_json:
         print_json(result)
@@ -66,12 +67,14 @@ def add(
     typer.echo(f"{len(rows)} new example{'' if len(rows) == 1 else 's'} added{repeated}.")
     new = ", ".join(map(str, after.label_space.classes[len(before.label_space) :]))
     news = f", of which new: {new}" if new else ""
-    known = f"{len(after.support)} examples of {len(after.label_space)} classes"
+    known = f"{n_known} examples of {len(after.label_space)} classes"
     typer.echo(f"{place} now knows {known}{news}.")
 
 
-def _new_rows(predictor: Predictor, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
+def _new_rows(predictor: AnyPredictor, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
     """The rows that the model does not know; says where it knows a text under another label."""
+    if predictor.support is None:  # It will refuse them all.
+        return list(range(len(labels)))
     own = predictor.label_space.decode(predictor.support.labels).tolist()
     label_of = dict(zip(predictor.support.examples, own, strict=True))
     known = set(zip(predictor.support.examples, own, strict=True))

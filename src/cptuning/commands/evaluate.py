@@ -42,7 +42,7 @@ def evaluate(
         check_place(report)
     table = Columns(text, text_b, label).read_labelled(test)
     predictor = load(model).predictor_
-    check_kind(table.examples, pairs=predictor.support.examples.is_pair, path=test)
+    check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)
     evaluation = Evaluation.of(predictor, table.examples, labels)
     for line in cautions(evaluation):

@@ -11,7 +11,7 @@ from cptuning.commands.console import output_console, percent, print_json, shown
 from cptuning.commands.tables import check_kind
 from cptuning.data import Examples, iter_tables
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, Predictor, softmax
+from cptuning.inference import UNKNOWN, AnyPredictor
 
 
 def explain(
@@ -43,7 +43,7 @@ def explain(
     if (text is None) == (file is None):
         raise CPTuningError('Give either a text, as in cptuning explain MODEL "a text", or --file.')
     predictor = load(model).predictor_
-    pairs = predictor.support.examples.is_pair
+    pairs = predictor.is_pair
     is_first = True
     for examples in _examples(text, second, file, column, model, pairs):
         for answer in explanations(predictor, examples, k):
@@ -76,14 +76,12 @@ def _examples(
         yield Examples((str(text),), None if second is None else (second,))
 
 
-def explanations(predictor: Predictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
+def explanations(predictor: AnyPredictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
     """Answers as JSON can hold them, each with its nearest examples."""
-    embeddings = predictor.transform(examples)
-    probabilities = softmax(predictor.scores(embeddings), predictor.temperature)
-    answers = predictor.labels_of(embeddings).tolist()
-    evidence = predictor.evidence(embeddings, k)
+    answered = predictor.answer(examples)
+    evidence = predictor.evidence(answered.embeddings, k)
     for text, answer, shares, nearest in zip(
-        examples, answers, probabilities, evidence, strict=True
+        examples, answered.labels.tolist(), answered.probabilities, evidence, strict=True
     ):
         is_unknown = predictor.unknown_threshold is not None and answer == UNKNOWN
         yield {

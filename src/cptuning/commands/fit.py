@@ -38,6 +38,9 @@ def fit(
     method: options.Method = "cp-tuning",
     backbone: options.Backbone = "embedded",
     preset: options.Preset = "default",
+    task: options.Task = None,
+    template: options.Template = None,
+    label_words: options.LabelWords = None,
     seed: options.Seed = 0,
     validation: Annotated[
         str,
@@ -82,12 +85,13 @@ def fit(
         random_state=seed,
         validation=validation,
         folds=folds,
-        unknown_threshold=options.parse_threshold(unknown_threshold),
         device=device,
         verbose=not quiet,
         callbacks=None if quiet else [_Resumed()],
         checkpoint_dir=checkpoints,
-        **options.parse_settings(settings),
+        **options.parse_threshold(unknown_threshold),
+        **options.parse_settings(settings, method)
+        | options.parse_prompt(task, template, label_words),
     )
     check_place(output)
     columns = Columns(text, text_b, label)
@@ -205,6 +209,8 @@ def _stopped(checkpoints: Path) -> str:
 
 
 def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
+    from cptuning.storage import SEARCH_FACTS
+
     accuracy = training["held_out_accuracy"]
     held_out = None
     if accuracy is not None:
@@ -226,6 +232,7 @@ def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str,
         "held_out": held_out,
         "steps": training["best_step"],
         "seconds": round(seconds, 1),
+        **{name: training[name] for name in SEARCH_FACTS if name in training},
     }
 
 
@@ -238,6 +245,11 @@ def _print(result: dict[str, Any]) -> None:
             f"Held-out accuracy {percent(held_out['accuracy'])} "
             f"(95 % interval {interval(*held_out['interval'])}, {held_out['n']} texts, "
             f"{result['validation']}; the commonest class alone: {percent(held_out['majority'])})."
+        )
+    if "search" in result:
+        typer.echo(
+            f"{result['search']}: {result['candidates']} candidates, tuned for "
+            f"{result['candidate_steps']} steps each where something was held out."
         )
     model = result["model"]
     typer.echo(f"The model is in {model} ({result['steps']} steps, {duration(result['seconds'])}).")

@@ -10,7 +10,7 @@ from cptuning.commands.console import percent, print_json, print_table
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Show the facts of a model: classes, data, accuracy, settings, versions."""
     from cptuning.inference.onnx_encoder import ONNX_FILE
-    from cptuning.storage import read_facts
+    from cptuning.storage import SEARCH_FACTS, read_facts
 
     facts = read_facts(model)
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
@@ -18,10 +18,11 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     if as_json:
         print_json(facts)
     else:
-        print_table(_rows(model, facts))
+        search = {t.lower(): facts["training"].get(n) for n, t in SEARCH_FACTS.items()}
+        print_table(_rows(model, facts, {t: v for t, v in search.items() if v is not None}))
 
 
-def _rows(model: Path, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tuple[str, str]]:
     training = facts["training"]
     accuracy = training["held_out_accuracy"]
     threshold = facts["unknown_threshold"]
@@ -39,6 +40,7 @@ def _rows(model: Path, facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("backbone", str(facts["parameters"].get("backbone", "embedded"))),
         ("prompt", facts["layout"]["template"]),
+        *((title, str(value)) for title, value in search.items()),
         ("steps kept", str(training["best_step"])),
         ("seed", str(training["seed"])),
         ("unknown below", "never" if threshold is None else f"a similarity of {threshold:.3f}"),

@@ -41,6 +41,9 @@ def learning_curve(
     method: options.Method = "cp-tuning",
     backbone: options.Backbone = "embedded",
     preset: options.Preset = "default",
+    task: options.Task = None,
+    template: options.Template = None,
+    label_words: options.LabelWords = None,
     seed: options.Seed = 0,
     settings: options.Settings = None,
     device: options.Device = "auto",
@@ -76,7 +79,8 @@ def learning_curve(
             validation="none",
             device=device,
             verbose=not quiet,
-            **options.parse_settings(settings),
+            **options.parse_settings(settings, method)
+            | options.parse_prompt(task, template, label_words),
         )
 
     def answer(

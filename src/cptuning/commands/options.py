@@ -30,10 +30,25 @@ Backbone = Annotated[
         metavar="NAME", help="embedded, the folder of a masked language model, or a hub id."
     ),
 ]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="One of the paper's data sets, whose template and words to use."
+    ),
+]
+Template = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help='What stands around a text, such as "{a} It was [MASK]."'),
+]
+LabelWords = Annotated[
+    str | None,
+    typer.Option(metavar="WORDS", help="A word for each label, such as good=great,bad=terrible."),
+]
 Preset = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="default: what measured best; paper: as printed in the paper."
+        metavar="NAME",
+        help="default; paper: as the method's authors have it; released (cp-tuning).",
     ),
 ]
 Seed = Annotated[
@@ -51,6 +66,7 @@ Settings = Annotated[
 
 # Settings of the classifier that have an option of their own, or make no sense in a command.
 _NOT_SET = (
+    "task",
     "backbone",
     "preset",
     "random_state",
@@ -64,8 +80,8 @@ _NOT_SET = (
 )
 
 
-def parse_settings(given: list[str] | None) -> dict[str, Any]:
-    """The settings in ``name=value`` words; a value is JSON, or else a plain word.
+def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[str, Any]:
+    """A method's settings in ``name=value`` words; a value is JSON, or else a plain word.
 
     >>> parse_settings(["steps=60", "loss=circle", "relaxation=false"])
     {'steps': 60, 'loss': 'circle', 'relaxation': False}
@@ -74,9 +90,10 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
     ...
     cptuning.errors.CPTuningError: There is no setting 'stepps': did you mean steps?
     """
-    from cptuning.estimator import parameter_names
+    from cptuning.registry import classifier_class
 
-    known = [name for name in parameter_names() if name not in _NOT_SET]
+    names = classifier_class(method).parameter_names()
+    known = [name for name in names if name not in _NOT_SET]
     settings: dict[str, Any] = {}
     for word in given or []:
         name, equals, value = word.partition("=")
@@ -88,14 +105,35 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
-def parse_threshold(given: str | None) -> Any:
-    """The value of ``--unknown-threshold``: None, "auto" or a similarity.
+def parse_prompt(task: str | None, template: str | None, label_words: str | None) -> dict[str, Any]:
+    """The parameters that say what a text is asked, as far as they are given.
 
-    >>> parse_threshold("auto"), parse_threshold("0.4")
-    ('auto', 0.4)
+    >>> parse_prompt(None, "{a} It was [MASK].", "good=great,bad=terrible")
+    {'template': '{a} It was [MASK].', 'label_words': {'good': 'great', 'bad': 'terrible'}}
     """
-    if given is None or given == "auto":
-        return given
+    words = None
+    if label_words is not None:
+        pairs = [word.partition("=") for word in label_words.split(",")]
+        if not all(label.strip() and word.strip() for label, _, word in pairs):
+            raise CPTuningError(
+                f"--label-words is {label_words!r}: write LABEL=WORD for each label, "
+                "such as good=great,bad=terrible."
+            )
+        words = {label.strip(): word.strip() for label, _, word in pairs}
+    given = {"task": task, "template": template, "label_words": words}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def parse_threshold(given: str | None) -> dict[str, Any]:
+    """The parameter of ``--unknown-threshold``, if it is given: "auto" or a similarity.
+
+    >>> parse_threshold("auto"), parse_threshold("0.4"), parse_threshold(None)
+    ({'unknown_threshold': 'auto'}, {'unknown_threshold': 0.4}, {})
+    """
+    if given is None:
+        return {}
+    if given == "auto":
+        return {"unknown_threshold": given}
     try:
         threshold = float(given)
     except ValueError:
@@ -104,7 +142,7 @@ def parse_threshold(given: str | None) -> Any:
         raise CPTuningError(
             f"--unknown-threshold is {given!r}: give auto, or a similarity between -1 and 1."
         )
-    return threshold
+    return {"unknown_threshold": threshold}
 
 
 def _no_such_setting(name: str, known: list[str]) -> str:

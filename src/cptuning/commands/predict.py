@@ -17,7 +17,7 @@ from cptuning.commands.tables import check_kind
 from cptuning.data import Table, iter_tables, open_writer
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, file_name, table_format
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, Predictor, softmax
+from cptuning.inference import UNKNOWN, AnyPredictor
 
 # Enough to fill batches of one length; little enough to see answers come.
 _CHUNK = 256
@@ -63,7 +63,7 @@ def predict(
     counts: Counter[str] = Counter()
     with open_writer(output, outof) as writer, _counter(quiet) as advance:
         for table in tables:
-            check_kind(table.examples, pairs=predictor.support.examples.is_pair, path=file)
+            check_kind(table.examples, pairs=predictor.is_pair, path=file)
             rows = answers.rows(table, file)
             writer.write(rows)
             counts.update(str(row["prediction"]) for row in rows)
@@ -93,7 +93,7 @@ def _formats(file: str, output: str, format: str | None) -> tuple[str | None, st
 class _Answers:
     """Rows with the model's answers to them."""
 
-    def __init__(self, predictor: Predictor, probabilities: bool, neighbours: int) -> None:
+    def __init__(self, predictor: AnyPredictor, probabilities: bool, neighbours: int) -> None:
         self.predictor = predictor
         self.neighbours = neighbours
         classes = predictor.label_space.classes
@@ -106,14 +106,12 @@ class _Answers:
 
     def rows(self, table: Table, path: str) -> list[dict[str, Any]]:
         """The rows of the table with the answers' columns behind their own."""
-        embeddings = self.predictor.transform(table.examples)
-        probabilities = softmax(self.predictor.scores(embeddings), self.predictor.temperature)
-        labels = self.predictor.labels_of(embeddings).tolist()
-        added = [self._answer(*pair) for pair in zip(labels, probabilities, strict=True)]
+        answered = self.predictor.answer(table.examples)
+        pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
+        added = [self._answer(*pair) for pair in pairs]
         if self.neighbours:
-            for answer, evidence in zip(
-                added, self.predictor.evidence(embeddings, self.neighbours), strict=True
-            ):
+            nearest = self.predictor.evidence(answered.embeddings, self.neighbours)
+            for answer, evidence in zip(added, nearest, strict=True):
                 for number, example in enumerate(evidence, start=1):
                     answer.update(_neighbour(f"neighbour_{number}", example))
         taken = set().union(*table.rows) & added[0].keys()

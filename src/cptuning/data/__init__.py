@@ -12,7 +12,8 @@ from cptuning.data.named import (
     NamedSplit,
     full_train,
     load_dataset_split,
-    load_train_dev,
+    load_few_shot,
+    load_test,
 )
 from cptuning.data.splits import k_shot_split, stratified_folds, unbalanced_split
 from cptuning.data.writing import RowWriter, open_writer
@@ -34,7 +35,8 @@ __all__ = [
     "iter_tables",
     "k_shot_split",
     "load_dataset_split",
-    "load_train_dev",
+    "load_few_shot",
+    "load_test",
     "open_writer",
     "read_table",
     "stratified_folds",

@@ -59,23 +59,33 @@ def load_dataset_split(
     cptuning.errors.CPTuningError: There is no data set 'GSM8K': use one of SST-2, MR, CR, MRPC,
     QQP, QNLI, RTE, SUBJ, TREC, CLINC150, SNLI.
     """
-    train, dev = load_train_dev(name, folder, k, seed)
-    test = _source(name, folder).test()
-    return NamedSplit(*train, *dev, *test, name=name)
+    train, dev = load_few_shot(name, folder, k, seed)
+    return NamedSplit(*train, *dev, *load_test(name, folder), name=name)
 
 
-def load_train_dev(
+def load_few_shot(
     name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
 ) -> tuple[Labelled, Labelled]:
-    """The training and dev examples of a split alone: where settings are chosen, no test is read.
+    """What a split trains on and chooses by: the test set is not even read.
 
-    >>> load_train_dev("SST-2", "no/such/folder")
+    >>> load_few_shot("SST-2", "no/such/folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
     """
     source = _source(name, folder)
     return source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
+
+
+def load_test(name: str, folder: str | Path | None = None) -> Labelled:
+    """The test examples and labels of a data set.
+
+    >>> load_test("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
+    return _source(name, folder).test()
 
 
 def full_train(name: str, folder: str | Path | None = None) -> Labelled:

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cptuning.errors import CPTuningError
+from cptuning.inference import Predictor
 from cptuning.inference.onnx_encoder import ONNX_FILE
 from cptuning.storage import new_folder, write_common
 
 if TYPE_CHECKING:
-    from cptuning.estimator import CPTuningClassifier
+    from cptuning.estimator import TextClassifier
 
 
-def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
+def export_onnx(classifier: "TextClassifier", folder: str | Path) -> None:
     """Write the classifier so that ``cptuning.load`` needs no torch for it.
 
     The folder predicts, explains and takes new examples; it can't be trained further.
@@ -26,7 +27,13 @@ def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
 
     from cptuning.backbone import TextEncoder
 
-    encoder = classifier.predictor_.encoder
+    predictor = classifier.predictor_
+    if not isinstance(predictor, Predictor):
+        raise CPTuningError(
+            f"Only models of the method cp-tuning can be exported, and this one is of "
+            f"{classifier.method}."
+        )
+    encoder = predictor.encoder
     if not isinstance(encoder, TextEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
 
@@ -73,4 +80,4 @@ def export_onnx(classifier: "CPTuningClassifier", folder: str | Path) -> None:
             opset_version=17,
             dynamo=False,
         )
-        write_common(classifier, encoder.layout, place)
+        write_common(classifier, place)

@@ -7,16 +7,27 @@ from cptuning.inference.calibration import (
     softmax,
 )
 from cptuning.inference.familiarity import auroc, familiarity, threshold_for
-from cptuning.inference.predictor import UNKNOWN, Encoder, Evidence, Predictor
+from cptuning.inference.predictor import (
+    UNKNOWN,
+    AnyPredictor,
+    Encoder,
+    Evidence,
+    HeadPredictor,
+    Predictor,
+    Scorer,
+)
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
 from cptuning.inference.support import SupportSet
 
 __all__ = [
     "UNKNOWN",
+    "AnyPredictor",
     "Encoder",
     "Evidence",
+    "HeadPredictor",
     "Inference",
     "Predictor",
+    "Scorer",
     "SupportSet",
     "auroc",
     "class_scores",

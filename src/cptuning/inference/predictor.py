@@ -1,5 +1,6 @@
 """What a fitted model does with a new text: embed it, compare it, answer and give the reason."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from cptuning.inference.support import FloatArray, SupportSet
 from cptuning.prompting import Layout
 
 UNKNOWN = "unknown"
+HEAD_FILE = "head.safetensors"
+"""What a model folder holds where the model scores classes itself."""
 
 
 class Encoder(Protocol):
@@ -32,6 +35,23 @@ class Encoder(Protocol):
         ...
 
 
+class Scorer(Protocol):
+    """Anything that turns examples into class scores."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """What reads the examples."""
+        ...
+
+    def score(self, examples: Examples) -> Scores:
+        """One row an example, in their order, one column a class."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what is needed to have this scorer again."""
+        ...
+
+
 @dataclass(frozen=True)
 class Evidence:
     """A labelled example that speaks for an answer."""
@@ -42,7 +62,122 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Predictor:
+class Answered:
+    """What a model says of some texts, all from one reading of them."""
+
+    labels: np.ndarray[Any, Any]
+    probabilities: Scores
+    embeddings: FloatArray | None
+    """None where the model does not compare texts."""
+
+
+class AnyPredictor(ABC):
+    """A fitted model that answers; what only some models can do is refused in one sentence."""
+
+    label_space: LabelSpace
+    temperature: float
+    unknown_threshold: float | None
+    support: SupportSet | None
+    """The labelled examples that answers rest on, where they do."""
+
+    @property
+    @abstractmethod
+    def reader(self) -> Encoder:
+        """What reads texts."""
+
+    @abstractmethod
+    def answer(self, X: Any) -> Answered:
+        """Labels and probabilities, and where there are embeddings, those too."""
+
+    @abstractmethod
+    def decision_scores(self, X: Any) -> Scores:
+        """The class scores of each text before calibration."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the model's weights."""
+
+    @property
+    @abstractmethod
+    def is_pair(self) -> bool:
+        """Whether the model answers pairs of texts."""
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """The classes, in the order of the columns of :meth:`predict_proba`."""
+        return self.label_space.decode(np.arange(len(self.label_space.classes)))
+
+    def examples(self, X: Any) -> Examples:
+        """The input as examples of the kind that the model was trained on."""
+        return as_examples(X, pair=self.is_pair)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The label of each text; "unknown" for one below ``unknown_threshold``."""
+        return self.answer(X).labels
+
+    def predict_proba(self, X: Any) -> Scores:
+        """The probability of each class, one row a text, columns as in ``classes_``."""
+        return self.answer(X).probabilities
+
+    def transform(self, X: Any) -> FloatArray:
+        """The L2-normalised [OMSK] embeddings."""
+        raise CPTuningError(f"{_NEEDS_NEARNESS} its embeddings mean nothing: use method cp-tuning.")
+
+    def evidence(self, embeddings: FloatArray | None, k: int = 3) -> list[list[Evidence]]:
+        """The k nearest labelled examples of each embedding, best first."""
+        raise CPTuningError(f"{_NEEDS_NEARNESS} it has no examples to show: use method cp-tuning.")
+
+    def with_examples(self, X: Any, y: Sequence[Any]) -> "AnyPredictor":
+        """The same model knowing more examples, of old classes or of new ones."""
+        raise CPTuningError(
+            f"{_NEEDS_NEARNESS} it learns only by training: fit it again, or use method cp-tuning."
+        )
+
+    def explain(self, X: Any, k: int = 3) -> list[list[Evidence]]:
+        """The k nearest labelled examples of each text, best first."""
+        return self.evidence(self.answer(X).embeddings, k)
+
+
+_NEEDS_NEARNESS = "This model does not answer by nearness to examples, so"
+
+
+@dataclass(frozen=True)
+class HeadPredictor(AnyPredictor):
+    """A model that scores the classes itself: what the rivals of CP-Tuning train."""
+
+    scorer: Scorer
+    label_space: LabelSpace
+    temperature: float
+    unknown_threshold = None
+    support = None
+
+    @property
+    def reader(self) -> Encoder:
+        """What reads texts for the scorer."""
+        return self.scorer.encoder
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether the template has places for two."""
+        return self.reader.layout.template.is_pair
+
+    def decision_scores(self, X: Any) -> Scores:
+        """The class logits."""
+        return self.scorer.score(self.examples(X))
+
+    def answer(self, X: Any) -> Answered:
+        """Labels and calibrated probabilities."""
+        scores = self.decision_scores(X)
+        labels = self.label_space.decode(scores.argmax(axis=1))
+        return Answered(labels, softmax(scores, self.temperature), embeddings=None)
+
+    def save(self, folder: Path) -> None:
+        """Write the scorer."""
+        self.scorer.save(folder)
+
+
+@dataclass(frozen=True)
+class Predictor(AnyPredictor):
     """An encoder with its support set: predicts, explains and takes new examples; trains nothing.
 
     This is what an exported folder loads to; the estimator answers through one as well.
@@ -57,13 +192,18 @@ class Predictor:
     unknown_threshold: float | None = None
 
     @property
-    def classes_(self) -> np.ndarray[Any, Any]:
-        """The classes, in the order of the columns of :meth:`predict_proba`."""
-        return self.label_space.decode(np.arange(len(self.label_space.classes)))
+    def reader(self) -> Encoder:
+        """The encoder."""
+        return self.encoder
 
-    def examples(self, X: Any) -> Examples:
-        """The input as examples of the kind that the model was trained on."""
-        return as_examples(X, pair=self.support.examples.is_pair)
+    @property
+    def is_pair(self) -> bool:
+        """Whether the examples are pairs."""
+        return self.support.examples.is_pair
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder."""
+        self.encoder.save(folder)
 
     def transform(self, X: Any) -> FloatArray:
         """The L2-normalised [OMSK] embeddings."""
@@ -74,32 +214,26 @@ class Predictor:
         n_classes = len(self.label_space.classes)
         return class_scores(embeddings, self.support, n_classes, self.inference, self.k)
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The label of each text; "unknown" for one below ``unknown_threshold``."""
-        return self.labels_of(self.transform(X))
+    def decision_scores(self, X: Any) -> Scores:
+        """Votes or similarities."""
+        return self.scores(self.transform(X))
 
-    def labels_of(self, embeddings: FloatArray) -> np.ndarray[Any, Any]:
-        """The label of each embedding."""
-        labels = self.label_space.decode(self.scores(embeddings).argmax(axis=1))
-        if self.unknown_threshold is None:
-            return labels
-        strange = familiarity(embeddings, self.support) < self.unknown_threshold
-        labels = labels.astype(object)
-        labels[strange] = UNKNOWN
-        return labels
+    def answer(self, X: Any) -> Answered:
+        """Labels, calibrated probabilities and embeddings."""
+        embeddings = self.transform(X)
+        scores = self.scores(embeddings)
+        labels = self.label_space.decode(scores.argmax(axis=1))
+        if self.unknown_threshold is not None:
+            strange = familiarity(embeddings, self.support) < self.unknown_threshold
+            labels = labels.astype(object)
+            labels[strange] = UNKNOWN
+        return Answered(labels, softmax(scores, self.temperature), embeddings)
 
-    def predict_proba(self, X: Any) -> Scores:
-        """The probability of each class, one row a text, columns as in ``classes_``."""
-        return softmax(self.scores(self.transform(X)), self.temperature)
-
-    def explain(self, X: Any, k: int = 3) -> list[list[Evidence]]:
-        """The k nearest labelled examples of each text, best first."""
-        return self.evidence(self.transform(X), k)
-
-    def evidence(self, embeddings: FloatArray, k: int = 3) -> list[list[Evidence]]:
+    def evidence(self, embeddings: FloatArray | None, k: int = 3) -> list[list[Evidence]]:
         """The k nearest labelled examples of each embedding, best first."""
         if k < 1:
             raise CPTuningError(f"k is {k}: ask for at least one neighbour.")
+        assert embeddings is not None  # this model's own answers have them
         indices, similarities = self.support.nearest(embeddings, k)
         texts = list(self.support.examples)
         labels = self.label_space.decode(self.support.labels).tolist()

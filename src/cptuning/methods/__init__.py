@@ -1,1 +1,1 @@
-"""The methods: CP-Tuning, its settings and how it is fitted."""
+"""The methods: CP-Tuning and its rivals, their settings, and how all are fitted."""

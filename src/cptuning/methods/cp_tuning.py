@@ -5,20 +5,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from cptuning import losses
-from cptuning.backbone import PromptedEncoder, TextEncoder, to_device
-from cptuning.data import Examples, balanced_batch, uniform_batch
+from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
+from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
-from cptuning.inference import SupportSet, class_scores, familiarity
+from cptuning.inference import Predictor, SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.fitting import Run
 from cptuning.methods.settings import Settings
-from cptuning.prompting import Encoding, collate, mask_batch
-from cptuning.training import Processes, Score, gather
+from cptuning.methods.task import BatchedTask, Labelled, Split, mean_by_sample
+from cptuning.prompting import Encoding, Template
+from cptuning.training import Processes, gather
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
 
@@ -30,6 +31,7 @@ class Objective(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.weight = settings.contrastive_weight if encoder.has_head else 1.0
+        self.has_mlm = self.weight < 1
         self.sums = settings.reduction == "sum"
         self.per_anchor = contrastive_loss(settings)
 
@@ -58,7 +60,7 @@ class Objective(nn.Module):
             contrastive = per_anchor.sum()
         else:
             contrastive = losses.mean_over_anchors(per_anchor, labels)
-        if self.weight == 1.0:
+        if not self.has_mlm:
             return {"loss": contrastive, "contrastive": contrastive}
         token_losses = cross_entropy(
             self.encoder.decode(decoder_inputs[n:]).float(), targets, reduction="none"
@@ -68,17 +70,6 @@ class Objective(nn.Module):
         mlm = by_sample.sum() * (len(labels) / n) if self.sums else by_sample.mean()
         loss = self.weight * contrastive + (1 - self.weight) * mlm
         return {"loss": loss, "contrastive": contrastive, "mlm": mlm}
-
-
-def mean_by_sample(token_losses: Tensor, sample: Tensor, n: int) -> Tensor:
-    """The mean of each sample's token losses; zero for a sample without any.
-
-    >>> mean_by_sample(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 2]), n=3)
-    tensor([2., 0., 5.])
-    """
-    sums = token_losses.new_zeros(n).index_add(0, sample, token_losses)
-    counts = token_losses.new_zeros(n).index_add(0, sample, torch.ones_like(token_losses))
-    return sums / counts.clamp_min(1)
 
 
 def contrastive_loss(settings: Settings) -> PerAnchor:
@@ -108,50 +99,36 @@ def contrastive_loss(settings: Settings) -> PerAnchor:
     return choices[settings.loss]
 
 
-class CPTuningTask:
-    """Training examples and, if there are any, held-out ones, as the loop wants them."""
+class CPTuningTask(BatchedTask[Settings]):
+    """CP-Tuning on some examples: the contrastive objective, and nearness as the answer."""
+
+    objective: Objective
 
     def __init__(
         self,
         encoder: TextEncoder,
         settings: Settings,
         processes: Processes,
-        train: Examples,
-        labels: IntArray,
+        split: Split,
         *,
         n_classes: int,
-        dev: Examples | None = None,
-        dev_labels: IntArray | None = None,
-        unlabeled: Examples | None = None,
         answers: Answers | None = None,
         seed: int = 0,
     ) -> None:
+        super().__init__(
+            encoder.layout,
+            settings,
+            processes,
+            split,
+            n_classes=n_classes,
+            answers=answers,
+            seed=seed,
+        )
         self.encoder = encoder
-        self.settings = settings
-        self.processes = processes
-        self.train = train
-        self.labels = labels
-        self.dev_labels = dev_labels
-        self.n_classes = n_classes
-        self.seed = seed
-        # Texts are tokenised once; a batch only picks and masks.
-        self.encodings = encoder.layout.encode(train)
-        self.dev_encodings = encoder.layout.encode(dev) if dev is not None else None
-        self.unlabeled_encodings = encoder.layout.encode(unlabeled) if unlabeled else []
         if settings.centred:
             encoder.centre_on(self.encodings)
         self.objective = Objective(encoder.module, settings)
         freeze_lower_layers(encoder.module, settings.frozen_layers)
-        self.batch_size = self._divisible(min(settings.batch_size, len(train)))
-        self.answers = answers or Answers()
-
-    def _divisible(self, size: int) -> int:
-        size -= size % self.processes.count
-        if size == 0:
-            raise CPTuningError(
-                f"There are fewer examples in a batch than the {self.processes.count} processes."
-            )
-        return size
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
@@ -164,62 +141,81 @@ class CPTuningTask:
             {"params": [module.prompts], "lr": prompt_rate, "weight_decay": 0.0},
         ]
 
-    def inputs(self, batch: int) -> dict[str, Tensor]:
-        """What falls to this process of a batch, masked and padded, and everybody's labels."""
-        chosen = self._chosen(batch)
-        mine = range(self.processes.index, len(chosen), self.processes.count)
-        encodings = [self.encodings[chosen[i]] for i in mine]
-        seeds = [[self.seed, batch, i] for i in mine]
-        if self.unlabeled_encodings:
-            extra = uniform_batch(len(self.unlabeled_encodings), self.batch_size, self.seed, batch)
-            mine_too = range(self.processes.index, len(extra), self.processes.count)
-            encodings += [self.unlabeled_encodings[extra[i]] for i in mine_too]
-            seeds += [[self.seed, batch, self.batch_size + i] for i in mine_too]
-        order = np.concatenate(
-            [np.arange(p, len(chosen), self.processes.count) for p in range(self.processes.count)]
-        )
-        return self._tensors(encodings, seeds, self.labels[chosen[order]])
+    def mask_rate(self) -> float:
+        """Nothing is hidden where the masked LM has no weight."""
+        return self.settings.mlm_rate if self.objective.has_mlm else 0.0
 
-    def _chosen(self, batch: int) -> IntArray:
-        if self.settings.batches == "balanced":
-            return balanced_batch(self.labels, self.batch_size, self.seed, batch)
-        return uniform_batch(len(self.train), self.batch_size, self.seed, batch)
+    def batch_labels(self, chosen: IntArray) -> IntArray:
+        """Everybody's labels, in the order in which embeddings are gathered."""
+        count = self.processes.count
+        gathered = np.concatenate([chosen[process::count] for process in range(count)])
+        return self.split.train.labels.take(gathered)
 
-    def _tensors(
-        self, encodings: Sequence[Encoding], seeds: Sequence[Sequence[int]], labels: IntArray
-    ) -> dict[str, Tensor]:
-        layout, device = self.encoder.layout, self.processes.device
-        masked, targets = mask_batch(
-            encodings,
-            seeds,
-            rate=self.settings.mlm_rate if self.objective.weight < 1 else 0.0,
-            mask=layout.special.mask,
-            vocabulary=layout.vocabulary,
-        )
-        batch = collate(masked, layout.special.pad)
-        n = len(labels) // self.processes.count
-        rows = np.concatenate([np.arange(n), targets.rows])
-        columns = np.concatenate([batch.outputs[:n], targets.columns])
-        arrays = {"rows": rows, "columns": columns, "labels": labels, "targets": targets.ids}
-        tensors = {n: torch.as_tensor(a).to(device, non_blocking=True) for n, a in arrays.items()}
-        return to_device(batch, device) | tensors
+    def read(self, encodings: Sequence[Encoding]) -> object:
+        """Their embeddings."""
+        return self.encoder.embed_encodings(encodings)
 
     def support(self) -> SupportSet:
         """The training examples as the model sees them now."""
         embeddings = self.encoder.embed_encodings(self.encodings)
-        return SupportSet(self.train, embeddings, self.labels)
+        return SupportSet(self.split.train.examples, embeddings, self.split.train.labels)
 
-    def evaluate(self, step: int) -> Score | None:
-        """Accuracy and calibrated log-loss on the held-out examples."""
-        if self.dev_encodings is None or self.dev_labels is None:
-            return None
+    def held_out(self, dev: Labelled) -> HeldOut:
+        """Scores by nearness to the training examples."""
         embeddings, support = self.encoder.embed_encodings(self.dev_encodings), self.support()
         scores = class_scores(
             embeddings, support, self.n_classes, self.settings.inference, self.settings.k
         )
-        held_out = HeldOut(scores, familiarity(embeddings, support), self.dev_labels)
-        self.answers.add(step, held_out)
-        return held_out.score()
+        return HeldOut(scores, familiarity(embeddings, support), dev.labels)
+
+    def predictor(
+        self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
+    ) -> Predictor:
+        """The encoder with the training examples as its support set."""
+        return Predictor(
+            self.encoder,
+            self.support(),
+            label_space,
+            inference=self.settings.inference,
+            k=self.settings.k,
+            temperature=temperature,
+            unknown_threshold=unknown_threshold,
+        )
+
+
+class CPTuning:
+    """CP-Tuning on a backbone: what the fitter trains."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        settings: Settings,
+        run: Run,
+        classes: Sequence[str],
+        prompts: Tensor | None = None,
+    ) -> None:
+        """``prompts`` is where the prompt vectors start, if not from the rows of its words."""
+        self.settings = settings
+        self.run = run
+        self.n_classes = len(classes)
+        layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
+        module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
+        if prompts is not None and prompts.shape == module.prompts.shape:
+            module.prompts.data.copy_(prompts)
+        self.encoder = TextEncoder(layout, module.to(run.processes.device), backbone)
+        self.module = module
+
+    def task(self, split: Split, answers: Answers) -> CPTuningTask:
+        """The task of learning some examples."""
+        return CPTuningTask(
+            self.encoder,
+            self.settings,
+            self.run.processes,
+            split,
+            n_classes=self.n_classes,
+            answers=answers,
+            seed=self.run.seed,
+        )
 
 
 def freeze_lower_layers(module: PromptedEncoder, count: int) -> None:

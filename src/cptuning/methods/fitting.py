@@ -5,20 +5,16 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
-from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
-from cptuning.data import Examples, stratified_folds
+from cptuning.data import stratified_folds
 from cptuning.errors import CPTuningError
-from cptuning.inference import SupportSet
-from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
-from cptuning.methods.cp_tuning import CPTuningTask
-from cptuning.methods.settings import Settings
-from cptuning.prompting import Template
+from cptuning.methods.task import BatchedTask, Split
+from cptuning.methods.training_settings import TrainingSettings
 from cptuning.training import (
     Callback,
     Checkpointer,
@@ -29,81 +25,102 @@ from cptuning.training import (
     train,
 )
 
-
-@dataclass(frozen=True)
-class Labelled:
-    """Examples and their class numbers."""
-
-    examples: Examples
-    labels: IntArray
-
-    def take(self, rows: IntArray) -> "Labelled":
-        """Some of them."""
-        return Labelled(self.examples.take(rows), self.labels[rows])
+T_co = TypeVar("T_co", bound=BatchedTask[Any], covariant=True)
+T = TypeVar("T", bound=BatchedTask[Any])
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What training leaves behind."""
+class Run:
+    """The circumstances of a training: where, from which seed, who watches, what is kept."""
 
-    encoder: TextEncoder
-    support: SupportSet
-    history: History
-    held_out: HeldOut | None
-    """Answers to dev examples, or to each training example by a model that had not seen it."""
-
-
-@dataclass
-class Fitter:
-    """Fits CP-Tuning to examples with one backbone; can be used again and again."""
-
-    backbone: Backbone
-    settings: Settings
     processes: Processes
     seed: int = 0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     callbacks: Sequence[Callback] = ()
     checkpoint_folder: Path | None = None
     checkpoint_seconds: float = 30.0
-    prompts: Tensor | None = None
-    """Where the prompt vectors start, if not from the rows of the prompt's words."""
-    encoder: TextEncoder = field(init=False)
-    n_classes: int = field(init=False, default=0)
+
+
+class Learner(Protocol[T_co]):
+    """A method on one backbone: what the fitter trains."""
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """The method's settings."""
+        ...
+
+    @property
+    def module(self) -> nn.Module:
+        """All that training may change: it is put back as it was before each training."""
+        ...
+
+    def task(self, split: Split, answers: Answers) -> T_co:
+        """The task of learning some examples."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fitted(Generic[T]):
+    """What training leaves behind."""
+
+    task: T
+    """With the weights that were kept."""
+    history: History
+    held_out: HeldOut | None
+    """Answers to dev examples, or to each training example by a model that had not seen it."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else a result must state: how much was searched, and what for."""
+
+
+@dataclass
+class Fitter(Generic[T]):
+    """Fits a method to examples with one backbone; can be used again and again."""
+
+    learner: Learner[T]
+    run: Run
+    title: str = ""
+    """What to call the trainings, where a fit has several of one kind."""
+    _initial: dict[str, Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
-        template = Template.parse(self.settings.template)
-        layout = layout_for(self.backbone, template, self.settings.max_length)
-        module = PromptedEncoder(self.backbone, layout.prompt_ids, self.settings.features)
-        if self.prompts is not None and self.prompts.shape == module.prompts.shape:
-            module.prompts.data.copy_(self.prompts)
-        self.encoder = TextEncoder(layout, module.to(self.processes.device), self.backbone)
         # Cross-fitting and repeated fits put the weights back in place instead of loading again.
-        self._initial = {n: t.detach().clone() for n, t in module.state_dict().items()}
+        state = self.learner.module.state_dict()
+        self._initial = {name: value.detach().clone() for name, value in state.items()}
 
-    def fit(
-        self,
-        data: Labelled,
-        *,
-        dev: Labelled | None = None,
-        unlabeled: Examples | None = None,
-        folds: int = 0,
-    ) -> Fitted:
+    def fit(self, split: Split, folds: int = 0) -> Fitted[T]:
         """Train on the data; keep the weights that did best on ``dev`` or in cross-fitting.
 
         With neither, the plan's last weights are kept. Cross-fitting trains ``folds`` times on
         all folds but one, finds the step at which the left-out examples were answered best, and
         trains on everything up to that step.
         """
-        self.n_classes = int(data.labels.max()) + 1
-        if dev is None and folds > 1:
-            return self._cross_fit(data, unlabeled, folds)
-        stage = self._stage("training", data, dev, unlabeled)
+        if split.dev is None and folds > 1:
+            answers = self._cross_fitted(split, folds)
+            scores = {step: answer.score() for step, answer in answers.items()}
+            best = _best_step(scores)
+            stage = self._stage("training", split, stop_after=best)
+            history = replace(stage.run(), scores=scores, best_step=best)
+            return Fitted(stage.task, history, answers[best])
+        stage = self._stage("training", split)
         history = stage.run()
-        held_out = stage.task.answers.by_step.get(history.best_step)
-        return Fitted(self.encoder, stage.task.support(), history, held_out)
+        return Fitted(stage.task, history, stage.task.answers.by_step.get(history.best_step))
 
-    def _cross_fit(self, data: Labelled, unlabeled: Examples | None, folds: int) -> Fitted:
-        fold_of = stratified_folds(data.labels, folds, self.seed)
+    def best_score(self, split: Split, folds: int = 0) -> Score:
+        """How well held-out examples are answered at best; what was trained for it is lost.
+
+        With a checkpoint folder a killed search finds the scores of its finished trainings again.
+        """
+        if split.dev is None:
+            answers = self._cross_fitted(split, folds)
+        else:
+            answers = self._finished_answers(self._stage("tuning", split))
+        scores = {step: answer.score() for step, answer in answers.items()}
+        return scores[_best_step(scores)]
+
+    def _cross_fitted(self, split: Split, folds: int) -> dict[int, HeldOut]:
+        """By step, what models answered to the examples that each had not seen."""
+        data = split.train
+        fold_of = stratified_folds(data.labels, folds, self.run.seed)
         # An example that is alone in its class can't be answered by a model without it.
         alone = np.bincount(data.labels)[data.labels] < 2
         by_fold: list[dict[int, HeldOut]] = []
@@ -111,104 +128,75 @@ class Fitter:
             left_out = (fold_of == fold) & ~alone
             if left_out.any():
                 rest, away = np.flatnonzero(~left_out), np.flatnonzero(left_out)
-                name = f"fold {fold + 1} of {folds}"
-                stage = self._stage(name, data.take(rest), data.take(away), unlabeled)
-                if not stage.task.answers.finished:
-                    stage.run()
-                    stage.task.answers.finish()
-                by_fold.append(stage.task.answers.by_step)
+                part = replace(split, train=data.take(rest), dev=data.take(away))
+                stage = self._stage(f"fold {fold + 1} of {folds}", part)
+                by_fold.append(self._finished_answers(stage))
         if not by_fold:
             raise CPTuningError(
                 "Every class has a single example, so none can be left out for cross-fitting: "
                 'add examples, give a dev set, or use validation="none".'
             )
-        steps = set.intersection(*(set(answers) for answers in by_fold))
-        answers = {step: HeldOut.joined([fold[step] for fold in by_fold]) for step in steps}
-        scores = {step: answers[step].score() for step in sorted(steps)}
-        best = max(scores, key=lambda step: (scores[step], -step))
-        stage = self._stage("training", data, None, unlabeled, stop_after=best)
-        history = replace(stage.run(), scores=scores, best_step=best)
-        return Fitted(self.encoder, stage.task.support(), history, answers[best])
+        steps = sorted(set.intersection(*(set(answers) for answers in by_fold)))
+        return {step: HeldOut.joined([fold[step] for fold in by_fold]) for step in steps}
 
-    def _stage(
-        self,
-        name: str,
-        data: Labelled,
-        dev: Labelled | None,
-        unlabeled: Examples | None,
-        stop_after: int | None = None,
-    ) -> "_Stage":
+    def _finished_answers(self, stage: "_Stage[T]") -> dict[int, HeldOut]:
+        if not stage.task.answers.finished:
+            stage.run()
+            stage.task.answers.finish()
+            if stage.checkpointer and self.run.processes.is_main:
+                stage.checkpointer.remove()  # The answers are all that is needed of it.
+        return stage.task.answers.by_step
+
+    def _stage(self, name: str, split: Split, stop_after: int | None = None) -> "_Stage[T]":
         """A training from the initial weights, and what an earlier, killed run left of it."""
-        self.encoder.module.load_state_dict(self._initial)
+        self.learner.module.load_state_dict(self._initial)
+        name = f"{self.title} {name}".strip()
         checkpointer, answers = None, Answers()
-        if self.checkpoint_folder is not None:
-            mark = self._fingerprint(name, data, dev, unlabeled, stop_after)
-            place = self.checkpoint_folder / name.replace(" ", "-")
+        if self.run.checkpoint_folder is not None:
+            mark = self._fingerprint(name, split, stop_after)
+            place = self.run.checkpoint_folder / name.replace(" ", "-")
             checkpointer = Checkpointer(
-                place.with_suffix(".safetensors"), mark, self.checkpoint_seconds
+                place.with_suffix(".safetensors"), mark, self.run.checkpoint_seconds
             )
             answers = Answers(
-                place.with_suffix(".answers.safetensors"), mark, writes=self.processes.is_main
+                place.with_suffix(".answers.safetensors"), mark, writes=self.run.processes.is_main
             )
-        task = self._task(data, dev, unlabeled, answers)
-        callbacks = self.callbacks if self.processes.is_main else ()
-        return _Stage(name, task, self.plan, self.processes, callbacks, checkpointer, stop_after)
-
-    def _task(
-        self, data: Labelled, dev: Labelled | None, unlabeled: Examples | None, answers: Answers
-    ) -> CPTuningTask:
-        return CPTuningTask(
-            self.encoder,
-            self.settings,
-            self.processes,
-            data.examples,
-            data.labels,
-            n_classes=self.n_classes,
-            dev=dev.examples if dev else None,
-            dev_labels=dev.labels if dev else None,
-            unlabeled=unlabeled,
-            answers=answers,
-            seed=self.seed,
+        task = self.learner.task(split, answers)
+        callbacks = self.run.callbacks if self.run.processes.is_main else ()
+        return _Stage(
+            name, task, self.plan, self.run.processes, callbacks, checkpointer, stop_after
         )
 
-    def estimate_seconds(
-        self,
-        data: Labelled,
-        *,
-        dev: Labelled | None = None,
-        unlabeled: Examples | None = None,
-        folds: int = 0,
-    ) -> float:
-        """How long ``fit`` would take at most, from one real step and the embedding of one batch.
+    def estimate_seconds(self, split: Split, folds: int = 0) -> float:
+        """How long ``fit`` would take at most, from one real step and the reading of one batch.
 
         A first step, which is slower, warms up. The weights are then put back as they were.
         """
-        self.n_classes = int(data.labels.max()) + 1
-        self.encoder.module.load_state_dict(self._initial)
-        task = self._task(data, None, unlabeled, Answers())
+        self.learner.module.load_state_dict(self._initial)
+        task = self.learner.task(replace(split, dev=None), Answers())
         watch = _StopWatch()
         try:
-            train(task, replace(self.plan, steps=2), self.processes, callbacks=[watch])
+            train(task, replace(self.plan, steps=2), self.run.processes, callbacks=[watch])
             batch = task.encodings[: task.batch_size]
             started = perf_counter()
-            self.encoder.embed_encodings(batch)
-            an_embedding = (perf_counter() - started) / len(batch)
+            task.read(batch)
+            a_reading = (perf_counter() - started) / len(batch)
         finally:
-            self.encoder.module.load_state_dict(self._initial)
-        folds = 0 if dev is not None else folds
+            self.learner.module.load_state_dict(self._initial)
+        folds = 0 if split.dev is not None else folds
         trainings = folds + 1 if folds > 1 else 1
-        # Each evaluation embeds what is trained on and what is held out: in cross-fitting, all.
-        evaluated = len(data.examples) + (len(dev.examples) if dev else 0)
+        # Each evaluation reads what is trained on and what is held out: in cross-fitting, all.
+        evaluated = len(split.train.examples) + (len(split.dev.examples) if split.dev else 0)
         evaluations = (self.plan.steps // self.plan.evaluate_every + 1) * (
-            trainings - 1 or bool(dev)
+            trainings - 1 or bool(split.dev)
         )
         steps = self.plan.steps * trainings
-        return watch.seconds * steps + an_embedding * evaluated * evaluations
+        return watch.seconds * steps + a_reading * evaluated * evaluations
 
     @property
     def plan(self) -> TrainingPlan:
         """The loop's part of the settings."""
-        s = self.settings
+        s = self.learner.settings
         return TrainingPlan(
             steps=s.steps,
             learning_rate=s.learning_rate,
@@ -219,28 +207,34 @@ class Fitter:
             accumulate=s.accumulate,
             evaluate_every=s.evaluate_every,
             patience=s.patience,
-            precision=self.precision,
-            seed=self.seed,
+            precision=self.run.precision,
+            seed=self.run.seed,
         )
 
-    def _fingerprint(self, *parts: object) -> str:
+    def _fingerprint(self, name: str, split: Split, stop_after: int | None) -> str:
         """What makes a run this one: settings, data, seed, and the weights that it starts from."""
-        digest = sha256(repr((asdict(self.settings), self.seed, self.precision)).encode())
+        settings = asdict(self.learner.settings)
+        digest = sha256(repr((settings, self.run.seed, self.run.precision)).encode())
         digest.update(repr([float(t.double().sum()) for t in self._initial.values()]).encode())
-        for part in parts:
-            if isinstance(part, Labelled):
+        digest.update(repr((name, stop_after, split.unlabeled)).encode())
+        for part in (split.train, split.dev):
+            if part is not None:
                 digest.update(part.labels.tobytes())
-                part = part.examples
-            digest.update(repr(part).encode())
+                digest.update(repr(part.examples).encode())
         return digest.hexdigest()
 
 
+def _best_step(scores: dict[int, Score]) -> int:
+    """The best one, and of equally good ones the first."""
+    return max(scores, key=lambda step: (scores[step], -step))
+
+
 @dataclass(frozen=True)
-class _Stage:
+class _Stage(Generic[T]):
     """One run of the loop."""
 
     name: str
-    task: CPTuningTask
+    task: T
     plan: TrainingPlan
     processes: Processes
     callbacks: Sequence[Callback]

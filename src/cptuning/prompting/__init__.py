@@ -1,5 +1,6 @@
 """Text to model inputs: templates, the [PRO]/[TMSK]/[OMSK] layout, collation. No torch here."""
 
+from cptuning.prompting.catalog import TaskPrompt, default_template, study_prompts, task_prompt
 from cptuning.prompting.collate import Batch, collate, token_budget_batches
 from cptuning.prompting.layout import Encoding, Layout, SpecialTokens
 from cptuning.prompting.masking import Targets, mask_batch, mask_text
@@ -11,9 +12,13 @@ __all__ = [
     "Layout",
     "SpecialTokens",
     "Targets",
+    "TaskPrompt",
     "Template",
     "collate",
+    "default_template",
     "mask_batch",
     "mask_text",
+    "study_prompts",
+    "task_prompt",
     "token_budget_batches",
 ]

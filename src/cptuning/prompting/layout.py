@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.prompting.template import Mask, Separator, Template, Text, Words
+from cptuning.prompting.template import Mask, Part, Prompts, Separator, Template, Text, Words
 
 IntArray = NDArray[np.int64]
 
@@ -65,11 +65,16 @@ class Encoding:
     types: IntArray
     is_text: NDArray[np.bool_]
     output: int
-    """The position of [OMSK]."""
+    """The position of [OMSK]; of the first one, where there are several in a row."""
     shortened: bool
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def without(self, start: int, stop: int) -> "Encoding":
+        """The same with some positions left out; the output keeps its number."""
+        kept = np.r_[0:start, stop : len(self)]
+        return replace(self, ids=self.ids[kept], types=self.types[kept], is_text=self.is_text[kept])
 
 
 class Layout:
@@ -77,6 +82,10 @@ class Layout:
 
     Long texts lose their ends, the longer text first; the prompt, [OMSK] and the separators are
     never cut. What looks like a special token inside a text is read as ordinary text.
+
+    ``trainable_words`` makes a [PRO] of each token of the prompt's own words, as CP-Tuning does;
+    without it they are ordinary tokens, and only what the template calls [PRO] is one. ``masks``
+    is how many output masks stand in a row, where a label word has so many tokens.
     """
 
     def __init__(
@@ -87,6 +96,8 @@ class Layout:
         *,
         vocabulary: int,
         max_length: int,
+        trainable_words: bool = True,
+        masks: int = 1,
     ) -> None:
         self._given = tokenizer.to_str()
         self._tokenizer = _plain_copy(tokenizer)
@@ -94,6 +105,8 @@ class Layout:
         self.template = template
         self.vocabulary = vocabulary
         self.max_length = max_length
+        self.trainable_words = trainable_words
+        self.masks = masks
         self.prompt_ids = self._lay_out_words()
         self._room = max_length - self._fixed_length()
         if self._room < 1:
@@ -122,60 +135,83 @@ class Layout:
             for i in range(len(examples))
         ]
 
+    @property
+    def word_ids(self) -> list[int]:
+        """The ids of the prompt's own words, in their order; a [PRO]'s is past the vocabulary."""
+        return [token for tokens in self._words.values() for token in tokens]
+
+    def token_ids(self, words: str, *, opening: bool = False) -> list[int]:
+        """The ids of words as they are inside a sentence, behind a space, or opening one."""
+        text = words.strip() if opening else " " + words.strip()
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def _tokenize(self, texts: Sequence[str], which: str) -> list[list[int]]:
-        space = " " if self._needs_space(which) else ""
+        before, part = self._place_of(which)
+        starts_segment = before is None or isinstance(before, Separator)
+        space = " " if part.spaced and not starts_segment else ""
+        taken = [part.of(text) for text in texts]
         encoded = self._tokenizer.encode_batch_fast(
-            [space + text if text else "" for text in texts], add_special_tokens=False
+            [space + text if text else "" for text in taken], add_special_tokens=False
         )
         return [item.ids for item in encoded]
 
-    def _needs_space(self, which: str) -> bool:
-        """Whether the text follows a word of the prompt rather than starting its segment."""
-        before = None
-        for part in self.template.parts:
-            if isinstance(part, Text) and part.which == which:
-                return part.spaced and before is not None and not isinstance(before, Separator)
-            before = part
-        return False
+    def _place_of(self, which: str) -> tuple[Part | None, Text]:
+        """The part of a text, and the part before it."""
+        parts = self.template.parts
+        return next(
+            (before, part)
+            for before, part in zip((None, *parts), parts, strict=False)
+            if isinstance(part, Text) and part.which == which
+        )
 
     def _lay_out_words(self) -> IntArray:
-        """Tokenize the prompt's own words; remember which [PRO]s stand where."""
-        self._words: dict[int, range] = {}
-        ids: list[int] = []
+        """Tokenize the prompt's own words; remember what stands where, and which rows [PRO]s copy.
+
+        A [PRO] without a word starts from the row of the mask token, as in WARP.
+        """
+        self._words: dict[int, list[int]] = {}
+        copied: list[int] = []
         before = None
         for place, part in enumerate(self.template.parts):
             if isinstance(part, Words):
                 starts_segment = before is None or isinstance(before, Separator)
                 text = part.text.lstrip() if starts_segment else part.text
                 tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
-                self._words[place] = range(len(ids), len(ids) + len(tokens))
-                ids.extend(tokens)
+            elif isinstance(part, Prompts):
+                tokens = [self.special.mask] * part.count
+            if isinstance(part, Prompts) or (isinstance(part, Words) and self.trainable_words):
+                first = self.vocabulary + len(copied)
+                self._words[place] = list(range(first, first + len(tokens)))
+                copied.extend(tokens)
+            elif isinstance(part, Words):
+                self._words[place] = tokens
             before = part
-        return np.array(ids, dtype=np.int64)
+        return np.array(copied, dtype=np.int64)
 
     def _fixed_length(self) -> int:
-        separators = sum(isinstance(part, Separator) for part in self.template.parts)
+        parts = self.template.parts
         return (
             len(self.special.prefix)
             + len(self.special.suffix)
-            + separators * len(self.special.between)
-            + len(self.prompt_ids)
-            + 1
+            + sum(isinstance(part, Separator) for part in parts) * len(self.special.between)
+            + sum(map(len, self._words.values()))
+            + sum(isinstance(part, Mask) for part in parts) * self.masks
         )
 
     def _assemble(self, tokens: dict[str, list[int]]) -> Encoding:
         kept = shares(self._room, {which: len(ids) for which, ids in tokens.items()})
         ids: list[int] = list(self.special.prefix)
         is_text = [False] * len(ids)
-        border = output = None
+        border = None
+        output = 0  # A template without a mask is one that begins with [CLS].
         for place, part in enumerate(self.template.parts):
             if isinstance(part, Text):
                 piece = tokens[part.which][: kept[part.which]]
-            elif isinstance(part, Words):
-                piece = [self.vocabulary + j for j in self._words[place]]
+            elif isinstance(part, Words | Prompts):
+                piece = self._words[place]
             elif isinstance(part, Mask):
                 output = len(ids)
-                piece = [self.special.mask]
+                piece = [self.special.mask] * self.masks
             else:
                 piece = list(self.special.between)
                 border = len(ids) + len(piece)
@@ -183,7 +219,6 @@ class Layout:
             is_text.extend([isinstance(part, Text)] * len(piece))
         ids.extend(self.special.suffix)
         is_text.extend([False] * len(self.special.suffix))
-        assert output is not None  # Template.parse saw to it
         types = np.zeros(len(ids), dtype=np.int64)
         if border is not None:
             types[border:] = 1

@@ -1,10 +1,17 @@
 """The small language in which prompts are written: ``{a} it is [MASK]``, ``{a} ? [MASK] {b}``."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from cptuning.errors import CPTuningError
+
+# What a template may do to a text before it takes it: LM-BFF's templates need both.
+CHANGES: dict[str, tuple[Callable[[str], str], str]] = {
+    "chopped": (lambda text: text[:-1], "without its last character"),
+    "lowered": (lambda text: text[:1].lower() + text[1:], "with its first letter in lower case"),
+}
 
 
 @dataclass(frozen=True)
@@ -14,13 +21,29 @@ class Text:
     which: OneOf["a", "b"]
     spaced: bool
     """Whether white space stands before it: tokenizers of the GPT-2 family care."""
+    change: str | None = None
+
+    def of(self, text: str) -> str:
+        """The text as the template takes it.
+
+        >>> Text("a", spaced=False, change="chopped").of("Is it red?")
+        'Is it red'
+        """
+        return text if self.change is None else CHANGES[self.change][0](text)
 
 
 @dataclass(frozen=True)
 class Words:
-    """Words of the prompt itself; each of their tokens becomes one trainable [PRO]."""
+    """Words of the prompt itself; CP-Tuning makes each of their tokens a trainable [PRO]."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Trainable [PRO]s that stand for no words."""
+
+    count: int
 
 
 @dataclass(frozen=True)
@@ -33,24 +56,33 @@ class Separator:
     """What the tokenizer puts between two texts: [SEP], or ``</s></s>``."""
 
 
-Part = Text | Words | Mask | Separator
+Part = Text | Words | Prompts | Mask | Separator
 
-_MARKS = re.compile(r"(\{[^{}]*\}|\[MASK\]|\[SEP\])")
+_MARKS = re.compile(r"(\{[^{}]*\}|\[MASK\]|\[SEP\]|\[JOIN\]|\[CLS\]|\[PRO(?:\*\d+)?\])")
+_PROMPTS = re.compile(r"\[PRO(?:\*(\d+))?\]")
 
 
 @dataclass(frozen=True)
 class Template:
     """A parsed prompt.
 
-    ``{a}`` and ``{b}`` are the texts, ``[MASK]`` is the output mask, and every other word is part
-    of the prompt. ``[SEP]`` marks the border between two texts; where a template of two texts
-    has none, the border is just before the second one, as in the paper's examples.
+    - ``{a}`` and ``{b}`` are the texts; ``{a:chopped}`` is one without its last character,
+      ``{b:lowered}`` one with its first letter in lower case.
+    - ``[MASK]`` is the output mask. A template that begins with ``[CLS]`` has none: the answer is
+      read at the token that opens the sequence.
+    - ``[PRO]`` is a trainable prompt vector, ``[PRO*5]`` is five of them.
+    - ``[SEP]`` marks the border between two texts; where a template of two texts has none, the
+      border is just before the second one, as in the paper's examples. ``[JOIN]`` in its place
+      says that there is no border.
+    - Every other word is part of the prompt.
 
     >>> template = Template.parse("{a} ? [MASK] {b}")
     >>> template.is_pair
     True
     >>> [type(part).__name__ for part in template.parts]
     ['Text', 'Words', 'Mask', 'Separator', 'Text']
+    >>> [type(part).__name__ for part in Template.parse("{a}[MASK],[JOIN] {b:lowered}").parts]
+    ['Text', 'Mask', 'Words', 'Text']
     >>> Template.parse("{a} it was great")
     Traceback (most recent call last):
     ...
@@ -64,19 +96,19 @@ class Template:
     def parse(cls, source: str) -> "Template":
         """The template that a string describes; a mistake in it is named."""
         parts: list[Part] = []
+        marks: list[str] = []
         spaced = False
         for piece in _MARKS.split(source):
             if piece == "[MASK]":
                 parts.append(Mask())
             elif piece == "[SEP]":
                 parts.append(Separator())
-            elif piece in ("{a}", "{b}"):
-                parts.append(Text("a" if piece == "{a}" else "b", spaced))
+            elif piece in ("[CLS]", "[JOIN]"):
+                marks.append(piece)
+            elif prompts := _PROMPTS.fullmatch(piece):
+                parts.append(_prompts(source, prompts[1]))
             elif piece.startswith("{") and piece.endswith("}"):
-                raise CPTuningError(
-                    f"The template {source!r} names {piece}: "
-                    "the only places for texts are {a} and {b}."
-                )
+                parts.append(_text(source, piece, spaced))
             elif piece.strip():
                 if "{" in piece or "}" in piece:
                     raise CPTuningError(
@@ -84,8 +116,8 @@ class Template:
                     )
                 parts.append(Words(piece.rstrip()))
             spaced = piece[-1:].isspace()
-        _check(source, parts)
-        return cls(source, tuple(_with_border(parts)))
+        _check(source, parts, marks)
+        return cls(source, tuple(parts if "[JOIN]" in marks else _with_border(parts)))
 
     @property
     def is_pair(self) -> bool:
@@ -93,21 +125,49 @@ class Template:
         return any(isinstance(part, Text) and part.which == "b" for part in self.parts)
 
 
-def _check(source: str, parts: list[Part]) -> None:
+def _text(source: str, piece: str, spaced: bool) -> Text:
+    name, colon, change = piece[1:-1].partition(":")
+    if name not in ("a", "b"):
+        raise CPTuningError(
+            f"The template {source!r} names {piece}: the only places for texts are {{a}} and {{b}}."
+        )
+    if colon and change not in CHANGES:
+        known = " and ".join(f"{{{name}:{c}}} ({told})" for c, (_, told) in CHANGES.items())
+        raise CPTuningError(f"The template {source!r} names {piece}: there are only {known}.")
+    return Text("a" if name == "a" else "b", spaced, change or None)
+
+
+def _prompts(source: str, count: str | None) -> Prompts:
+    if count is not None and not 0 < int(count) <= 1000:
+        raise CPTuningError(f"The template {source!r} asks for {count} [PRO]s: ask for 1 to 1000.")
+    return Prompts(int(count or 1))
+
+
+def _check(source: str, parts: list[Part], marks: list[str]) -> None:
     texts = [part.which for part in parts if isinstance(part, Text)]
     masks = sum(isinstance(part, Mask) for part in parts)
     if "a" not in texts:
         raise CPTuningError(f"The template {source!r} has no {{a}}: say where the text goes.")
     if len(set(texts)) < len(texts):
         raise CPTuningError(f"The template {source!r} names the same text twice.")
-    if masks == 0:
+    if "[CLS]" in marks and (masks or not source.startswith("[CLS]") or marks.count("[CLS]") > 1):
+        raise CPTuningError(
+            f"The template {source!r} has a [CLS] that does not open it, or a [MASK] beside it: "
+            "the answer is read at one place, a [CLS] at the very start or a [MASK]."
+        )
+    if masks == 0 and "[CLS]" not in marks:
         raise CPTuningError(
             f"The template {source!r} has no [MASK]: say where the model gives its answer."
         )
     if masks > 1:
         raise CPTuningError(f"The template {source!r} has {masks} [MASK]s: one is needed.")
-    if sum(isinstance(part, Separator) for part in parts) > 1:
+    borders = sum(isinstance(part, Separator) for part in parts)
+    if borders > 1:
         raise CPTuningError(f"The template {source!r} has more than one [SEP].")
+    if "[JOIN]" in marks and (borders or len(texts) < 2):
+        raise CPTuningError(
+            f"The template {source!r} has a [JOIN], which is for two texts without a [SEP]."
+        )
 
 
 def _with_border(parts: list[Part]) -> list[Part]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
-from cptuning.inference import UNKNOWN, Evidence, Predictor, expected_calibration_error, softmax
+from cptuning.inference import UNKNOWN, AnyPredictor, Evidence, expected_calibration_error
 from cptuning.inference.support import FloatArray
 from cptuning.reporting.metrics import Confusion, wilson_interval
 
@@ -30,26 +30,27 @@ class HardError:
 class Evaluation:
     """Texts with their true labels, the answers to them, and how sure each answer is."""
 
-    predictor: Predictor
+    predictor: AnyPredictor
     examples: Examples
     truth: list[Hashable]
     answers: list[Hashable]
     confidence: NDArray[np.float64]
-    embeddings: FloatArray
+    embeddings: FloatArray | None
+    """None where the model does not compare texts."""
 
     @classmethod
     def of(
-        cls, predictor: Predictor, examples: Examples, labels: Sequence[Hashable]
+        cls, predictor: AnyPredictor, examples: Examples, labels: Sequence[Hashable]
     ) -> "Evaluation":
         """Let the model answer."""
-        embeddings = predictor.transform(examples)
+        answered = predictor.answer(examples)
         return cls(
             predictor,
             examples,
             truth=list(labels),
-            answers=predictor.labels_of(embeddings).tolist(),
-            confidence=softmax(predictor.scores(embeddings), predictor.temperature).max(axis=1),
-            embeddings=embeddings,
+            answers=answered.labels.tolist(),
+            confidence=answered.probabilities.max(axis=1),
+            embeddings=answered.embeddings,
         )
 
     @cached_property
@@ -92,19 +93,21 @@ class Evaluation:
 
     @property
     def overlap(self) -> int:
-        """How many of the texts are among the model's own labelled examples."""
-        return overlap(self.examples, self.predictor.support.examples)
+        """How many of the texts are among the model's own labelled examples, if it keeps any."""
+        support = self.predictor.support
+        return 0 if support is None else overlap(self.examples, support.examples)
 
     def hardest_errors(self, limit: int = 20, k: int = 3) -> list[HardError]:
-        """The wrong answers that the model was surest of, each with its nearest examples."""
+        """The wrong answers that the model was surest of, with their nearest examples, if any."""
         wrong = np.flatnonzero(~self.right & self.answered)
         chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
         texts = list(self.examples)
+        nearest: list[list[Evidence]] = [[] for _ in chosen]
+        if self.embeddings is not None:
+            nearest = self.predictor.evidence(self.embeddings[chosen], k)
         return [
             HardError(texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), evidence)
-            for i, evidence in zip(
-                chosen, self.predictor.evidence(self.embeddings[chosen], k), strict=True
-            )
+            for i, evidence in zip(chosen, nearest, strict=True)
         ]
 
     def summary(self) -> dict[str, Any]:

@@ -182,6 +182,8 @@ in 80 % of cases. The larger a dot, the more answers it stands for.</p>
 
 def _embeddings(evaluation: Evaluation) -> str:
     support = evaluation.predictor.support
+    if support is None or evaluation.embeddings is None:
+        return ""
     train = subsample(len(support), _MOST_TRAIN_POINTS)
     test = subsample(len(evaluation.truth), _MOST_POINTS - len(train))
     points, method = project(
@@ -222,9 +224,8 @@ def _errors(evaluation: Evaluation) -> str:
     return (
         "<section><h2>Its surest mistakes</h2>"
         '<p class="muted small">Wrong answers, the most confident first, with the labelled '
-        "examples nearest to each. A wrong or missing example is often the reason.</p>"
-        + "\n".join(_error(error) for error in errors)
-        + "</section>"
+        "examples nearest to each, where the method answers by them. A wrong or missing example "
+        "is often the reason.</p>" + "\n".join(_error(error) for error in errors) + "</section>"
     )
 
 
@@ -237,7 +238,7 @@ def _error(error: HardError) -> str:
         ]
         for evidence in error.evidence
     ]
-    table = table_html(["label, similarity", "nearest labelled examples"], rows)
+    table = table_html(["label, similarity", "nearest labelled examples"], rows) if rows else ""
     return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
 <p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
 with {percent(error.confidence)}, is <span class="truth">{_label(error.truth)}</span></p>

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed.nn.functional
-from accelerate import PartialState
 from torch import Tensor
 
 from cptuning.errors import CPTuningError
@@ -26,16 +25,11 @@ class Processes:
         >>> Processes.find("cpu").device
         device(type='cpu')
         """
-        if device != "auto":
-            try:
-                wanted = torch.device(device)
-                torch.zeros(1, device=wanted)
-            except (RuntimeError, AssertionError) as error:
-                raise CPTuningError(
-                    f"The device {device!r} is not there: use 'auto' or 'cpu'."
-                ) from error
-            if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # no launcher started us
-                return cls(wanted)
+        wanted = _device(device)
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # no launcher started us
+            return cls(wanted)
+        from accelerate import PartialState
+
         state = PartialState(cpu=device == "cpu")
         return cls(state.device, state.process_index, state.num_processes)
 
@@ -43,6 +37,20 @@ class Processes:
     def is_main(self) -> bool:
         """Whether this process writes files and shows progress."""
         return self.index == 0
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        found = (
+            torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        )
+        return found or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise CPTuningError(f"The device {name!r} is not there: use 'auto' or 'cpu'.") from error
+    return device
 
 
 def gather(local: Tensor) -> Tensor:

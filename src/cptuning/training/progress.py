@@ -1,23 +1,32 @@
 """A progress bar with loss, dev accuracy and time left."""
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING
+
 from torch import Tensor
 
 from cptuning.training.loop import Score
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
 
 
 class ProgressBar:
     """Draws a run on standard error; on anything but a terminal it stays silent."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
+    def __init__(self, console: "Console | None" = None) -> None:
+        self._console = console
         self._progress: Progress | None = None
-        self._task = TaskID(0)
+        self._task: TaskID | None = None
         self._every = 1
 
     def on_start(self, stage: str, step: int, last: int) -> None:
         """Show the empty bar."""
+        # Here, so that training does without rich where nobody watches.
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = self._console or Console(stderr=True)
         # Reading a loss makes the host wait for the device: on a GPU not at every step.
         self._every = max(1, last // 50)
         self._progress = Progress(
@@ -27,8 +36,8 @@ class ProgressBar:
             TextColumn("loss {task.fields[loss]}"),
             TextColumn("dev {task.fields[dev]}"),
             TimeRemainingColumn(),
-            console=self._console,
-            disable=not self._console.is_terminal,
+            console=console,
+            disable=not console.is_terminal,
             transient=True,
         )
         self._progress.start()
@@ -38,7 +47,7 @@ class ProgressBar:
 
     def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
         """Move the bar."""
-        if self._progress is None:
+        if self._progress is None or self._task is None:
             return
         if step % self._every == 0:
             self._progress.update(self._task, loss=f"{float(losses['loss']):.3f}")
@@ -46,7 +55,7 @@ class ProgressBar:
 
     def on_evaluate(self, step: int, score: Score) -> None:
         """Show the newest dev accuracy."""
-        if self._progress is not None:
+        if self._progress is not None and self._task is not None:
             self._progress.update(self._task, dev=f"{100 * score.accuracy:.1f} %")
 
     def on_end(self, step: int) -> None:

@@ -1,0 +1,25 @@
+"""The scikit-learn face of the methods: one base, and a class for each."""
+
+from cptuning.estimator.base import TextClassifier
+from cptuning.estimator.cp_tuning import CPTuningClassifier
+from cptuning.estimator.rivals import (
+    FineTuningClassifier,
+    LMBFFLabelClassifier,
+    LMBFFTemplateClassifier,
+    LMBFFTemplateLabelClassifier,
+    PETClassifier,
+    PTuningClassifier,
+    WARPClassifier,
+)
+
+__all__ = [
+    "CPTuningClassifier",
+    "FineTuningClassifier",
+    "LMBFFLabelClassifier",
+    "LMBFFTemplateClassifier",
+    "LMBFFTemplateLabelClassifier",
+    "PETClassifier",
+    "PTuningClassifier",
+    "TextClassifier",
+    "WARPClassifier",
+]

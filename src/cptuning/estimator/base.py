@@ -1,0 +1,388 @@
+"""What every classifier shares as a scikit-learn estimator: fit, predict, score, save."""
+
+import inspect
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from cptuning.data import Examples, LabelSpace, as_examples, as_labels
+from cptuning.errors import CPTuningError
+from cptuning.inference import AnyPredictor, Evidence
+from cptuning.inference.scoring import Scores
+from cptuning.inference.support import FloatArray, IntArray
+from cptuning.methods.training_settings import Presets, TrainingSettings, filled_in
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.exceptions import NotFittedError
+except ImportError:  # The base install predicts without scikit-learn.
+    # Two of them: no class can have the same base twice.
+    BaseEstimator, ClassifierMixin = (type("Base", (), {}) for _ in range(2))
+    NotFittedError = CPTuningError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cptuning.backbone import Backbone
+    from cptuning.methods.answers import HeldOut
+    from cptuning.methods.fitting import Fitted, Fitter, Run
+    from cptuning.methods.task import Split
+
+Array = np.ndarray[Any, Any]
+
+_log = logging.getLogger("cptuning")
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a training begins from."""
+
+    backbone: "Backbone"
+    template: str | None = None
+    """The prompt that the vectors in ``prompts`` belong to, where there are any."""
+    prompts: "Tensor | None" = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """All that a method's training takes."""
+
+    start: Start
+    settings: Any
+    run: "Run"
+    split: "Split"
+    folds: int
+    classes: list[str]
+    """The names of the labels."""
+
+    @property
+    def essentials(self) -> "tuple[Backbone, Any, Run, list[str]]":
+        """What a method's learner is made of."""
+        return self.start.backbone, self.settings, self.run, self.classes
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of texts, or of pairs of texts, from a few labelled examples.
+
+    A method's own class names its settings and presets, and gives a training; see ``rivals.py``.
+    """
+
+    method: ClassVar[str]
+    settings_class: ClassVar[type[TrainingSettings]]
+    presets: ClassVar[Presets[Any]]
+    uses_unlabeled: ClassVar[bool] = False
+
+    # The parameters that every method has; a subclass takes them in its __init__.
+    backbone: str
+    preset: str
+    random_state: Any
+    validation: str
+    folds: int
+    device: str
+    precision: Any
+    verbose: bool
+    callbacks: Any
+    checkpoint_dir: str | Path | None
+    checkpoint_seconds: float
+
+    @abstractmethod
+    def _fitter(self, training: Training) -> "Fitter[Any]":
+        """The method on its backbone, ready to be fitted."""
+
+    def _train(self, training: Training) -> "Fitted[Any]":
+        """Train; a method that searches or trains several models has its own way."""
+        return self._fitter(training).fit(training.split, training.folds)
+
+    def _estimate(self, training: Training) -> float:
+        """How many seconds that takes at most."""
+        return self._fitter(training).estimate_seconds(training.split, training.folds)
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """The names of the classifier's parameters."""
+        return tuple(inspect.signature(cls.__init__).parameters)[1:]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        unlabeled: Any = None,
+        init_from: "TextClassifier | str | Path | None" = None,
+    ) -> Self:
+        """Learn from labelled texts, or pairs of texts.
+
+        ``X_dev``, ``y_dev`` choose the weights and calibrate the probabilities. ``unlabeled``
+        texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
+        classifier, or the folder of one, whose weights are the start (transfer).
+        """
+        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
+        training = self._training(label_space, split, init_from)
+        fitted = self._train(training)
+        _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
+        self._keep(fitted, label_space)
+        dev, more = split.dev, split.unlabeled
+        self.training_ = {
+            "examples": _counts(label_space, split.train.labels),
+            "dev_examples": _counts(label_space, dev.labels) if dev else None,
+            "unlabeled": len(more) if more else 0,
+            "validation": "dev" if dev else self.validation,
+            "held_out_accuracy": self.held_out_score_,
+            "best_step": fitted.history.best_step,
+            "seed": training.run.seed,
+            **fitted.facts,
+        }
+        return self
+
+    def estimate_seconds(
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        unlabeled: Any = None,
+        init_from: "TextClassifier | str | Path | None" = None,
+    ) -> float:
+        """How long ``fit`` would take on this machine at most; two steps are made to find out."""
+        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
+        return self._estimate(self._training(label_space, split, init_from))
+
+    def _training(self, label_space: LabelSpace, split: "Split", init_from: Any) -> Training:
+        settings = self.settings_for(split.train.examples)
+        cross_fits = split.dev is None and self.validation == "cross-fit"
+        return Training(
+            self._start(init_from),
+            settings,
+            self._run(),
+            split,
+            folds=self.folds if cross_fits else 0,
+            classes=[str(label) for label in label_space.classes],
+        )
+
+    def settings_for(self, examples: Examples) -> Any:
+        """The preset's settings for such examples, with those that were given in their place."""
+        given = {f.name: getattr(self, f.name) for f in fields(self.settings_class)}
+        changes = self._changes(examples.is_pair)
+        changes |= {name: value for name, value in given.items() if value is not None}
+        settings = filled_in(self.presets, self.preset, pair=examples.is_pair, **changes)
+        return settings.stretched(len(examples))
+
+    def _changes(self, pair: bool) -> dict[str, Any]:
+        """What the parameters say of the settings other than by their names."""
+        return {}
+
+    def _data(
+        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any
+    ) -> "tuple[LabelSpace, Split]":
+        """What is trained on, checked: the classes, the labelled, dev and unlabelled examples."""
+        _require_training()
+        from cptuning.methods.task import Labelled, Split
+
+        examples = as_examples(X)
+        labels = as_labels(y, len(examples))
+        label_space = LabelSpace.from_labels(labels)
+        self._check(label_space, labels)
+        dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
+        more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
+        if more is not None and not self.uses_unlabeled:
+            _log.warning("The method %s makes no use of texts without labels.", self.method)
+        return label_space, Split(Labelled(examples, label_space.encode(labels)), dev, more)
+
+    def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
+        if len(label_space.classes) < 2:
+            raise CPTuningError(
+                f"All {len(labels)} examples are labelled {label_space.classes[0]!r}: "
+                "a classifier needs examples of at least two classes."
+            )
+        choices = ("cross-fit", "none")
+        if self.validation not in choices:
+            raise CPTuningError(f"validation is {self.validation!r}: choose one of {choices}.")
+        if self.validation == "cross-fit" and self.folds < 2:
+            raise CPTuningError(f"folds is {self.folds}: cross-fitting needs at least two.")
+        counts = np.bincount(label_space.encode(labels))
+        for label in (c for c, n in zip(label_space.classes, counts, strict=True) if n == 1):
+            _log.warning(
+                "The class %r has a single example: it can be predicted, "
+                "but there is no pair to learn it from.",
+                label,
+            )
+
+    def _run(self) -> "Run":
+        from cptuning.methods.fitting import Run
+        from cptuning.training import Processes, ProgressBar
+
+        return Run(
+            Processes.find(self.device),
+            seed=_seed(self.random_state),
+            precision=self.precision,
+            callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
+            checkpoint_folder=Path(self.checkpoint_dir) if self.checkpoint_dir else None,
+            checkpoint_seconds=self.checkpoint_seconds,
+        )
+
+    def _start(self, init_from: Any) -> Start:
+        """The backbone; or that of another fitted model, which itself stays as it is."""
+        from copy import deepcopy
+
+        from cptuning.backbone import TextEncoder, load_backbone
+        from cptuning.storage import load
+
+        if init_from is None:
+            return Start(load_backbone(self.backbone))
+        source = init_from if isinstance(init_from, TextClassifier) else load(Path(init_from))
+        encoder = source._fitted().reader
+        if not isinstance(encoder, TextEncoder):
+            raise CPTuningError(
+                "init_from is an exported model: give the folder it was exported from."
+            )
+        model = deepcopy(encoder.module.model).requires_grad_(True)  # also of a frozen one
+        return Start(
+            replace(encoder.backbone, model=model),
+            encoder.layout.template.source,
+            encoder.module.prompts.detach().clone(),
+        )
+
+    def _keep(self, fitted: "Fitted[Any]", label_space: LabelSpace) -> None:
+        held_out, settings = fitted.held_out, fitted.task.settings
+        self.settings_ = settings
+        self.history_ = fitted.history
+        self.held_out_score_ = held_out.score().accuracy if held_out else None
+        self.predictor_: AnyPredictor = fitted.task.predictor(
+            label_space,
+            held_out.temperature if held_out else settings.temperature,
+            self._threshold(held_out),
+        )
+
+    def _threshold(self, held_out: "HeldOut | None") -> float | None:
+        """The nearness below which a text is unknown."""
+        return None
+
+    def predict(self, X: Any) -> Array:
+        """The label of each text."""
+        return self._fitted().predict(X)
+
+    def predict_proba(self, X: Any) -> Scores:
+        """The probability of each class, one row a text, columns as in ``classes_``."""
+        return self._fitted().predict_proba(X)
+
+    def decision_function(self, X: Any) -> Scores:
+        """The class scores before calibration: votes, similarities or logits, one column a class.
+
+        For two classes, the second one's score minus the first one's, as scikit-learn has it.
+        """
+        scores = self._fitted().decision_scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def transform(self, X: Any) -> FloatArray:
+        """The L2-normalised [OMSK] embeddings, float32, of a method that compares them."""
+        return self._fitted().transform(X)
+
+    def explain(self, X: Any, k: int = 3) -> list[list[Evidence]]:
+        """The k nearest labelled examples of each text, of a method that answers by them."""
+        return self._fitted().explain(X, k)
+
+    def add_examples(self, X: Any, y: Any) -> Self:
+        """Know more examples at once and without training, with a method that answers by them."""
+        self.predictor_ = self._fitted().with_examples(X, y)
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of texts whose label is right."""
+        right = [p == t for p, t in zip(self.predict(X), as_labels(y, len(X)), strict=True)]
+        return float(np.average(right, weights=sample_weight))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder: safetensors, JSON, the tokenizer and a model card."""
+        from cptuning.storage import save
+
+        self._fitted()
+        save(self, Path(folder))
+        if self.checkpoint_dir is not None:  # The model is safe: its state in training can go.
+            for left in Path(self.checkpoint_dir).glob("*.safetensors"):
+                left.unlink()
+
+    @property
+    def classes_(self) -> Array:
+        """The classes, in the order of the columns of ``predict_proba``."""
+        return self._fitted().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many texts an example has: 1, or 2 for pairs."""
+        return 2 if self._fitted().is_pair else 1
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "predictor_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _fitted(self) -> AnyPredictor:
+        predictor: AnyPredictor | None = getattr(self, "predictor_", None)
+        if predictor is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet: "
+                "call fit, or take one from cptuning.load."
+            )
+        return predictor
+
+
+def _seed(random_state: Any) -> int:
+    """A seed from whatever scikit-learn takes for one.
+
+    >>> _seed(7), _seed(np.random.RandomState(0)) == _seed(np.random.RandomState(0))
+    (7, True)
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return int(np.random.default_rng(random_state).integers(2**31 - 1))
+    if int(random_state) < 0:
+        raise CPTuningError(f"random_state is {random_state}: a seed is not negative.")
+    return int(random_state)
+
+
+def _require_training() -> None:
+    try:
+        import_module("cptuning.methods.fitting")
+    except ImportError as error:
+        raise CPTuningError(
+            f'Training needs {error.name}: pip install "cptuning[train]".'
+        ) from error
+
+
+def _dev_data(X_dev: Any, y_dev: Any, pair: bool, label_space: LabelSpace) -> Any:
+    from cptuning.methods.task import Labelled
+
+    if (X_dev is None) != (y_dev is None):
+        raise CPTuningError("Give X_dev and y_dev together, or neither.")
+    if X_dev is None:
+        return None
+    examples = as_examples(X_dev, pair=pair)
+    return Labelled(examples, label_space.encode(as_labels(y_dev, len(examples))))
+
+
+def _warn_of_shortened(encodings: Any, max_length: int) -> None:
+    shortened = sum(encoding.shortened for encoding in encodings)
+    if shortened:
+        _log.warning(
+            "%d of %d texts are longer than max_length=%d tokens: their ends are not read.",
+            shortened,
+            len(encodings),
+            max_length,
+        )
+
+
+def _counts(label_space: LabelSpace, labels: IntArray) -> dict[str, int]:
+    counts = np.bincount(labels, minlength=len(label_space.classes))
+    return {str(c): int(n) for c, n in zip(label_space.classes, counts, strict=True)}

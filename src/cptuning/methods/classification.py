@@ -1,0 +1,194 @@
+"""What the rivals share: cross-entropy on class scores, and the learner around a head."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Generic
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder
+from cptuning.data import LabelSpace
+from cptuning.errors import CPTuningError
+from cptuning.inference import HeadPredictor
+from cptuning.inference.support import IntArray
+from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.demonstrations import Demonstrations
+from cptuning.methods.fitting import Run
+from cptuning.methods.heads import Head
+from cptuning.methods.scorer import TextScorer
+from cptuning.methods.task import BatchedTask, Labelled, S, Split
+from cptuning.prompting import Encoding, Layout
+
+
+class Classification(nn.Module):
+    """The head's loss on labelled texts and, with a weight, the masked LM's on unlabelled ones."""
+
+    def __init__(self, encoder: PromptedEncoder, head: Head, mlm_weight: float = 0.0) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+        self.mlm_weight = mlm_weight
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        rows: Tensor,
+        columns: Tensor,
+        labels: Tensor,
+        targets: Tensor,
+    ) -> dict[str, Tensor]:
+        """The losses of a batch; the first positions are output masks, the rest are [TMSK]s."""
+        n = len(rows) - len(targets)
+        features, decoder_inputs = self.encoder(
+            input_ids, attention_mask, token_type_ids, rows, columns
+        )
+        scores = self.head(self.encoder, features[:n], decoder_inputs[:n])
+        classification = self.classification_loss(scores, labels)
+        if len(targets) == 0:
+            return {"loss": classification, "classification": classification}
+        mlm = cross_entropy(self.encoder.decode(decoder_inputs[n:]).float(), targets)
+        loss = (1 - self.mlm_weight) * classification + self.mlm_weight * mlm
+        return {"loss": loss, "classification": classification, "mlm": mlm}
+
+    def classification_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """The head's own."""
+        return self.head.loss(scores, labels)
+
+
+class ClassificationTask(BatchedTask[S]):
+    """A head trained on some examples."""
+
+    def __init__(self, learner: "HeadLearner[S]", split: Split, answers: Answers) -> None:
+        super().__init__(
+            learner.encoder.layout,
+            learner.settings,
+            learner.run.processes,
+            split,
+            n_classes=learner.n_classes,
+            answers=answers,
+            seed=learner.run.seed,
+        )
+        self.learner = learner
+        self.objective = learner.module
+        # The masked LM is for unlabelled texts: labelled ones are read as they are.
+        self.encodings = [replace(e, is_text=np.zeros_like(e.is_text)) for e in self.encodings]
+        self.scorer = TextScorer(learner.encoder, learner.head, learner.demonstrations(split.train))
+
+    def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
+        """The learner's."""
+        return self.learner.parameter_groups(learning_rate)
+
+    def mask_rate(self) -> float:
+        """Of the unlabelled texts, where the method has a masked-LM loss."""
+        return self.learner.mlm_rate
+
+    def labelled_encodings(self, rows: IntArray, batch: int) -> list[Encoding]:
+        """The examples of a batch, with others as demonstrations where the method has them."""
+        encodings = super().labelled_encodings(rows, batch)
+        if self.scorer.demonstrations is None:
+            return encodings
+        return self.scorer.demonstrations.for_training(encodings, rows, [self.seed, batch])
+
+    def read(self, encodings: Sequence[Encoding]) -> object:
+        """Their class scores."""
+        return self.scorer.score_encodings(encodings)
+
+    def held_out(self, dev: Labelled) -> HeldOut:
+        """The class scores; there is no nearness to examples in these methods."""
+        scores = self.scorer.score_encodings(self.dev_encodings)
+        return HeldOut(scores, np.zeros(len(scores), dtype=np.float32), dev.labels)
+
+    def predictor(
+        self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
+    ) -> HeadPredictor:
+        """The scorer as it is now."""
+        return HeadPredictor(self.scorer, label_space, temperature)
+
+
+class HeadLearner(Generic[S]):
+    """A backbone with a head, as a fitter trains it; each rival is one of these.
+
+    A subclass makes the layout and the head, and says what is held still.
+    """
+
+    settings: S
+    mlm_weight = 0.0
+    mlm_rate = 0.0
+
+    def __init__(self, backbone: Backbone, settings: S, run: Run, classes: Sequence[str]) -> None:
+        self.backbone = backbone
+        self.settings = settings
+        self.run = run
+        self.n_classes = len(classes)
+        layout = self.layout(classes)
+        with seeded(run.seed, run.processes.device):
+            self.head = self.make_head(classes, layout)
+            module = PromptedEncoder(backbone, layout.prompt_ids, self.head.features)
+            module.prompts.requires_grad_(len(module.prompts) > 0)
+            self.prepare(module)
+        device = run.processes.device
+        self.encoder = TextEncoder(layout, module.to(device), backbone)
+        self.module = self.objective(module, self.head.to(device))
+
+    def layout(self, classes: Sequence[str]) -> Layout:
+        """How texts are laid out."""
+        raise NotImplementedError
+
+    def make_head(self, classes: Sequence[str], layout: Layout) -> Head:
+        """What scores the classes."""
+        raise NotImplementedError
+
+    def prepare(self, module: PromptedEncoder) -> None:
+        """Hold still what the method does not train, or put something in a place of its own."""
+
+    def objective(self, module: PromptedEncoder, head: Head) -> Classification:
+        """What is trained."""
+        return Classification(module, head, self.mlm_weight)
+
+    def demonstrations(self, train: Labelled) -> Demonstrations | None:
+        """Examples that are read along with a text."""
+        return None
+
+    def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
+        """All that is not held still, at one rate."""
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        return [{"params": trained, "lr": learning_rate}]
+
+    def task(self, split: Split, answers: Answers) -> ClassificationTask[S]:
+        """The task of learning some examples; texts that no loss would look at are left out."""
+        if self.mlm_weight == 0:
+            split = replace(split, unlabeled=None)
+        return ClassificationTask(self, split, answers)
+
+
+def require_masked_lm(backbone: Backbone, method: str) -> None:
+    """Refuse a backbone without a masked-LM head for methods that ask it for words."""
+    if not backbone.has_head:
+        raise CPTuningError(
+            f"{method} asks the model for words, and {backbone.name} has no masked-LM head: "
+            "use another backbone, or the methods cp-tuning or fine-tuning."
+        )
+
+
+def snapshot(backbone: Backbone) -> Callable[[], None]:
+    """A way to put the backbone's weights back as they are now, for another training."""
+    kept = {name: value.detach().clone() for name, value in backbone.model.state_dict().items()}
+
+    def put_back() -> None:
+        backbone.model.load_state_dict(kept)
+
+    return put_back
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Inside, torch draws from this seed; outside, nobody notices."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

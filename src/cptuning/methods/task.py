@@ -1,0 +1,180 @@
+"""What the tasks of all methods share: examples laid out once, batches, held-out answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cptuning.backbone import output_positions, to_device
+from cptuning.data import Examples, LabelSpace, balanced_batch, uniform_batch
+from cptuning.errors import CPTuningError
+from cptuning.inference.support import IntArray
+from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.training_settings import TrainingSettings
+from cptuning.prompting import Encoding, Layout, collate, mask_batch
+from cptuning.training import Processes, Score
+
+if TYPE_CHECKING:
+    from cptuning.inference import AnyPredictor
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Examples and their class numbers."""
+
+    examples: Examples
+    labels: IntArray
+
+    def take(self, rows: IntArray) -> "Labelled":
+        """Some of them."""
+        return Labelled(self.examples.take(rows), self.labels[rows])
+
+
+@dataclass(frozen=True)
+class Split:
+    """What one training may see: labelled examples, held-out ones, texts without labels."""
+
+    train: Labelled
+    dev: Labelled | None = None
+    unlabeled: Examples | None = None
+
+
+S = TypeVar("S", bound=TrainingSettings)
+
+
+class BatchedTask(ABC, Generic[S]):
+    """Training examples and, if there are any, held-out ones, as the loop wants them."""
+
+    objective: nn.Module
+
+    def __init__(
+        self,
+        layout: Layout,
+        settings: S,
+        processes: Processes,
+        split: Split,
+        *,
+        n_classes: int,
+        answers: Answers | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.layout = layout
+        self.settings: S = settings
+        self.processes = processes
+        self.split = split
+        self.n_classes = n_classes
+        self.seed = seed
+        self.answers = answers or Answers()
+        # Texts are tokenised once; a batch only picks and masks.
+        self.encodings = layout.encode(split.train.examples)
+        self.dev_encodings = layout.encode(split.dev.examples) if split.dev else []
+        self.unlabeled_encodings = layout.encode(split.unlabeled) if split.unlabeled else []
+        self.batch_size = self._divisible(min(settings.batch_size, len(self.encodings)))
+
+    @abstractmethod
+    def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
+        """The trainable parameters as an optimiser takes them, each group with its rate."""
+
+    @abstractmethod
+    def mask_rate(self) -> float:
+        """The share of the text tokens that is hidden for the masked LM."""
+
+    @abstractmethod
+    def read(self, encodings: Sequence[Encoding]) -> object:
+        """Compute of some texts what an evaluation computes of each."""
+
+    @abstractmethod
+    def held_out(self, dev: Labelled) -> HeldOut:
+        """What the model answers to the held-out examples as it is now."""
+
+    @abstractmethod
+    def predictor(
+        self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
+    ) -> "AnyPredictor":
+        """The trained model as something that answers."""
+
+    def evaluate(self, step: int) -> Score | None:
+        """Accuracy and calibrated log-loss on the held-out examples."""
+        if self.split.dev is None:
+            return None
+        answer = self.held_out(self.split.dev)
+        self.answers.add(step, answer)
+        return answer.score()
+
+    def inputs(self, batch: int) -> dict[str, Tensor]:
+        """What falls to this process of a batch, masked and padded, and the labels."""
+        chosen = self._chosen(batch)
+        mine = range(self.processes.index, len(chosen), self.processes.count)
+        encodings = self.labelled_encodings(chosen[mine.start :: mine.step], batch)
+        seeds = [[self.seed, batch, i] for i in mine]
+        if self.unlabeled_encodings:
+            extra = uniform_batch(len(self.unlabeled_encodings), self.batch_size, self.seed, batch)
+            mine_too = range(self.processes.index, len(extra), self.processes.count)
+            encodings += [self.unlabeled_encodings[extra[i]] for i in mine_too]
+            seeds += [[self.seed, batch, self.batch_size + i] for i in mine_too]
+        return self._tensors(encodings, seeds, len(mine)) | {
+            "labels": self._on_device(self.batch_labels(chosen))
+        }
+
+    def labelled_encodings(self, rows: IntArray, batch: int) -> list[Encoding]:
+        """The training examples of a batch as the model reads them."""
+        return [self.encodings[row] for row in rows]
+
+    def batch_labels(self, chosen: IntArray) -> IntArray:
+        """The labels of this process's examples among those of a batch."""
+        mine = slice(self.processes.index, None, self.processes.count)
+        return self.split.train.labels[chosen[mine]]
+
+    def _chosen(self, batch: int) -> IntArray:
+        if self.settings.batches == "balanced":
+            return balanced_batch(self.split.train.labels, self.batch_size, self.seed, batch)
+        return uniform_batch(len(self.encodings), self.batch_size, self.seed, batch)
+
+    def _tensors(
+        self, encodings: Sequence[Encoding], seeds: Sequence[Sequence[int]], n: int
+    ) -> dict[str, Tensor]:
+        """The arguments of the objective; the first n encodings are the labelled ones."""
+        masked, targets = mask_batch(
+            encodings,
+            seeds,
+            rate=self.mask_rate(),
+            mask=self.layout.special.mask,
+            vocabulary=self.layout.vocabulary,
+        )
+        batch = collate(masked, self.layout.special.pad)
+        rows, columns = output_positions(batch, self.layout.masks)
+        outputs = n * self.layout.masks
+        arrays = {
+            "rows": np.concatenate([rows[:outputs], targets.rows]),
+            "columns": np.concatenate([columns[:outputs], targets.columns]),
+            "targets": targets.ids,
+        }
+        return to_device(batch, self.processes.device) | {
+            name: self._on_device(array) for name, array in arrays.items()
+        }
+
+    def _on_device(self, array: np.ndarray) -> Tensor:
+        return torch.as_tensor(array).to(self.processes.device, non_blocking=True)
+
+    def _divisible(self, size: int) -> int:
+        size -= size % self.processes.count
+        if size == 0:
+            raise CPTuningError(
+                f"There are fewer examples in a batch than the {self.processes.count} processes."
+            )
+        return size
+
+
+def mean_by_sample(token_losses: Tensor, sample: Tensor, n: int) -> Tensor:
+    """The mean of each sample's token losses; zero for a sample without any.
+
+    >>> mean_by_sample(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 2]), n=3)
+    tensor([2., 0., 5.])
+    """
+    sums = token_losses.new_zeros(n).index_add(0, sample, token_losses)
+    counts = token_losses.new_zeros(n).index_add(0, sample, torch.ones_like(token_losses))
+    return sums / counts.clamp_min(1)

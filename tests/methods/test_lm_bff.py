@@ -1,0 +1,342 @@
+"""LM-BFF's searches against brute force, its candidates, its demonstrations."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+import cptuning
+from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for, load_backbone
+from cptuning.errors import CPTuningError
+from cptuning.methods.label_search import best_combinations, mask_log_probabilities, search_words
+from cptuning.methods.t5_templates import T5, _written, write_templates
+from cptuning.methods.template_search import PLACES, _Search, _unusable, search_templates
+from cptuning.prompting import Template
+from tests.methods.toys import ARCHITECTURES, WORDS, learner_of, rival, split_of, toy
+from tests.tiny import save_t5
+
+
+@pytest.fixture(scope="session")
+def t5(tmp_path_factory):
+    return save_t5(tmp_path_factory.mktemp("t5"))
+
+
+def encoder_maker(backbone):
+    module = PromptedEncoder(backbone, np.zeros(0, dtype=np.int64)).eval()
+
+    def encoder_for(template, masks=1):
+        parsed = Template.parse(template)
+        layout = layout_for(backbone, parsed, 64, trainable_words=False, masks=masks)
+        return TextEncoder(layout, module, backbone)
+
+    return encoder_for
+
+
+# Auto-L
+
+
+def slow_ranking(said, labels, choices):
+    ranked = []
+    for combination in product(*choices):
+        if len(set(combination)) == len(combination):
+            scores = said[:, combination]
+            likelihood = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            accuracy = np.sum(scores.argmax(axis=1) == labels)
+            ranked.append((accuracy, likelihood[np.arange(len(labels)), labels].sum(), combination))
+    return sorted(ranked, key=lambda item: (-item[0], -item[1]))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_combinations_are_ranked_as_brute_force_ranks_them(n_classes):
+    rng = np.random.default_rng(0)
+    said = rng.normal(size=(12, 9)).astype(np.float32)
+    labels = rng.integers(0, n_classes, size=12)
+    choices = [rng.choice(9, size=4, replace=False).tolist() for _ in range(n_classes)]
+    found = best_combinations(said, labels, choices, most=10_000)
+    expected = slow_ranking(said, labels, choices)
+    assert len(found) == len(expected)
+    assert [tuple(row) for row in found.tolist()] == [row[2] for row in expected]
+
+
+def test_many_classes_are_searched_within_the_cap_and_come_out_well():
+    rng = np.random.default_rng(1)
+    n_classes, n_words = 20, 40
+    labels = np.repeat(np.arange(n_classes), 3)
+    said = rng.normal(size=(60, n_words)).astype(np.float32)
+    said[np.arange(60), labels] += 3  # word i speaks for class i
+    choices = [[*rng.permutation(n_words)[:10].tolist(), c] for c in range(n_classes)]
+    choices = [list(dict.fromkeys(words)) for words in choices]
+    found = best_combinations(said, labels, choices, most=500)
+    assert 0 < len(found) <= 500
+    assert all(len(set(row)) == n_classes for row in found.tolist())
+    assert np.mean(found[0] == np.arange(n_classes)) > 0.7
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_words_are_whole_words_and_the_first_ones_are_the_most_accurate(steady, architecture):
+    encoder = encoder_maker(load_backbone(steady[architecture]))("{a} It was [MASK].")
+    data = split_of().train
+    found = search_words(encoder, data, 2, words_a_class=8, combinations=1000)
+    said = mask_log_probabilities(encoder, data)
+    assert said.shape == (6, encoder.layout.vocabulary)
+    np.testing.assert_allclose(np.exp(said).sum(axis=1), np.ones(6), rtol=1e-4)
+    ids = [[encoder.layout.token_ids(word) for word in words] for words in found]
+    assert all(len(one) == 1 for row in ids for one in row)
+    accuracy = [np.mean(said[:, [i for [i] in row]].argmax(axis=1) == data.labels) for row in ids]
+    assert accuracy == sorted(accuracy, reverse=True)
+    assert accuracy[0] >= 0.5
+
+
+def test_a_search_without_enough_words_says_so(steady):
+    encoder = encoder_maker(load_backbone(steady["bert"]))("{a} It was [MASK].")
+    with pytest.raises(CPTuningError, match="raise words_a_class"):
+        search_words(encoder, split_of(6).train, 6, words_a_class=1, combinations=10)
+
+
+def test_auto_l_needs_no_words_of_the_user(steady):
+    texts, labels = toy(2, pair=False)
+    classifier = rival("lm-bff-l", steady["bert"], steps=0, label_words=None)
+    assert set(classifier.fit(texts, labels).settings_.label_words) == {"label0", "label1"}
+
+
+# Auto-T
+
+
+def template_score(encoder_for, source, data, words):
+    """The mean log-probability a token, filling the masks around the word from left to right."""
+    encoder = encoder_for(source)
+    layout, module = encoder.layout, encoder.module
+    mask = layout.special.mask
+    totals = []
+    for encoding, label in zip(layout.encode(data.examples), data.labels, strict=True):
+        target = encoding.ids.copy()
+        target[encoding.output] = words[label][0]
+        places = [i for i in range(len(target)) if not encoding.is_text[i]]
+        own = [i for i in places if target[i] not in special_ids(layout) and i != encoding.output]
+        ids = target.copy()
+        ids[own] = mask
+        total = 0.0
+        for place in own:
+            logits = module.model(input_ids=torch.as_tensor(ids)[None]).logits[0, place]
+            total += logits.log_softmax(-1)[target[place]].item()
+            ids[place] = target[place]
+        totals.append(total / len(own))
+    return float(np.mean(totals))
+
+
+def special_ids(layout):
+    special = layout.special
+    return {*special.prefix, *special.between, *special.suffix}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_masked_lm_finds_better_templates_than_chance(steady, architecture):
+    encoder_for = encoder_maker(load_backbone(steady[architecture]))
+    data = split_of().train
+    layout = encoder_for("{a} [MASK]").layout
+    words = [tuple(layout.token_ids(word)) for word in WORDS[:2]]
+    found = search_templates(encoder_for, data, words, beam=3, count=6)
+    assert 0 < len(found) <= 6
+    assert len(set(found)) == len(found)
+    for source in found:
+        assert not Template.parse(source).is_pair
+    best = template_score(encoder_for, found[0], data, words)
+    assert best > template_score(encoder_for, "{a} it movie [MASK] train .", data, words)
+
+
+def test_a_beam_of_everything_finds_the_very_best_filling(steady):
+    """One mask before the word: brute force over the vocabulary is the beam's first step."""
+    encoder_for = encoder_maker(load_backbone(steady["bert"]))
+    data = split_of().train
+    layout = encoder_for("{a} [MASK]").layout
+    words = [tuple(layout.token_ids(word)) for word in WORDS[:2]]
+    search = _Search(encoder_for, PLACES[False][0], 1, 0, data, words)
+    best = next(iter(search.best(5, _unusable(search.encoder))))
+    expected = template_score(encoder_for, best.source, data, words)
+    assert best.score == pytest.approx(expected, abs=1e-4)
+    for word in ("movie", "train", "it", "."):
+        assert template_score(encoder_for, f"{{a}} {word} [MASK]", data, words) <= expected + 1e-5
+
+
+def test_templates_of_pairs_stand_between_the_texts(steady):
+    encoder_for = encoder_maker(load_backbone(steady["bert"]))
+    words = [tuple(encoder_for("{a} [MASK]").layout.token_ids(word)) for word in WORDS[:2]]
+    found = search_templates(encoder_for, split_of(pair=True).train, words, beam=2, count=3)
+    for source in found:
+        assert source.startswith("{a:chopped}")
+        assert source.endswith("[JOIN] {b:lowered}")
+        assert Template.parse(source).is_pair
+
+
+def test_words_of_several_tokens_stand_whole_in_the_middle(steady):
+    encoder_for = encoder_maker(load_backbone(steady["bert"]))
+    layout = encoder_for("{a} [MASK]").layout
+    words = [tuple(layout.token_ids("great movie")), tuple(layout.token_ids("no"))]
+    assert search_templates(encoder_for, split_of().train, words, beam=2, count=2)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_t5_writes_templates_by_likelihood_over_all_examples(t5, pair):
+    model = T5.load(str(t5), torch.device("cpu"))
+    data = split_of(pair=pair).train
+    found = write_templates(model, data, WORDS[:2], beam=30, longest=5, count=4)
+    assert 0 < len(found) <= 4
+    assert all(Template.parse(source).is_pair == pair for source in found)
+
+
+def test_what_a_t5_writes_is_scored_by_its_likelihood_after_every_example(t5):
+    model = T5.load(str(t5), torch.device("cpu"))
+    data = split_of().train
+    best = _written(model, PLACES[False][0], data, WORDS[:2], beam=8, longest=5)[0]
+    gap, border, end = model.sentinels
+    assert best.ids[0] == gap
+    assert best.ids.count(border) == 1
+    assert best.ids[-1] in (end, model.tokenizer.eos_token_id)
+    scores = []
+    for text, label in zip(data.examples, data.labels, strict=True):
+        question = f"{text} <extra_id_0> {WORDS[label]} <extra_id_1>"
+        logits = model.model(
+            **model.tokenizer(question, return_tensors="pt"),
+            decoder_input_ids=torch.tensor([[0, *best.ids]]),
+        ).logits[0]
+        said = logits.log_softmax(-1)
+        scores.append(sum(said[i + 1, token].item() for i, token in enumerate(best.ids[1:])))
+    assert best.score == pytest.approx(np.mean(scores), abs=1e-3)
+
+
+def test_a_t5s_next_token_is_the_mean_over_the_examples(t5):
+    model = T5.load(str(t5), torch.device("cpu"))
+    texts = ["a great movie", "the red train is late", "yes"]
+    prefix = model.sentinels[:1]
+    together = model.said_next(model.encoded(texts), prefix)
+    each = [
+        model.model(
+            **model.tokenizer(text, return_tensors="pt"),
+            decoder_input_ids=torch.tensor([[0, *prefix]]),
+        )
+        .logits[0, -1]
+        .log_softmax(-1)
+        for text in texts
+    ]
+    torch.testing.assert_close(together, torch.stack(each).mean(dim=0), atol=1e-4, rtol=1e-4)
+
+
+def test_something_that_is_no_t5_is_refused(steady, tmp_path):
+    with pytest.raises(CPTuningError, match="neither the folder of a T5"):
+        T5.load(str(steady["bert"]), torch.device("cpu"))
+
+
+# Candidates
+
+
+def test_candidates_are_tuned_and_the_best_on_dev_is_trained(steady, t5):
+    texts, labels = toy(2, pair=False)
+    classifier = rival(
+        "lm-bff-tl",
+        steady["bert"],
+        generator=str(t5),
+        beam=20,
+        n_templates=2,
+        n_mappings=2,
+        candidate_steps=3,
+        steps=6,
+        evaluate_every=3,
+    ).fit(texts, labels, X_dev=texts, y_dev=labels)
+    facts = classifier.training_
+    assert facts["search"] == f"Auto-T ({t5}) + Auto-L"
+    assert facts["candidates"] == len(facts["tried"]) == 4
+    assert facts["candidate_steps"] == 3
+    best = max(facts["tried"], key=lambda one: one["held_out_accuracy"])
+    chosen = {"template": classifier.settings_.template}
+    assert chosen["template"] in {one["template"] for one in facts["tried"]}
+    same = [one for one in facts["tried"] if one["template"] == chosen["template"]]
+    assert any(one["held_out_accuracy"] == best["held_out_accuracy"] for one in same)
+
+
+def test_the_backbones_own_search_goes_by_its_own_name(steady, tmp_path):
+    texts, labels = toy(2, pair=False)
+    classifier = rival("lm-bff-t", steady["bert"], steps=1).fit(texts, labels)
+    assert classifier.training_["search"] == "Auto-T (MLM)"
+    classifier.save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "Auto-T (MLM)" in card
+    assert "lm-bff-t" in card
+
+
+def test_with_nothing_held_out_the_searchs_own_favourite_is_trained(steady):
+    texts, labels = toy(2, pair=False)
+    classifier = rival("lm-bff-l", steady["bert"], n_mappings=3, steps=1).fit(texts, labels)
+    assert classifier.training_["tried"] == []
+    alone = rival("lm-bff-l", steady["bert"], n_mappings=1, steps=1).fit(texts, labels)
+    assert classifier.settings_.label_words == alone.settings_.label_words
+
+
+# Demonstrations
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_demonstrations_show_one_other_example_of_each_class_with_its_word(steady, architecture):
+    learner = learner_of("lm-bff-l", load_backbone(steady[architecture]), demonstrations=2)
+    split = split_of()
+    task = learner.task(split, None)
+    layout = learner.encoder.layout
+    words = learner.head.tokens[:, 0].tolist()
+    plain = task.encodings
+    rows = np.array([0, 4])
+    for row, encoding in zip(rows, task.labelled_encodings(rows, batch=7), strict=True):
+        own = plain[row]
+        assert encoding.output == own.output
+        np.testing.assert_array_equal(encoding.ids[: len(own)], own.ids)
+        shown = encoding.ids[len(own) :].tolist()
+        assert layout.special.mask not in shown
+        candidates = []
+        for label in range(2):
+            forms = []
+            for other in np.flatnonzero(split.train.labels == label):
+                if other != row:
+                    ids = plain[other].ids.copy()
+                    ids[plain[other].output] = words[label]
+                    forms.append(ids[len(layout.special.prefix) :].tolist())
+            candidates.append(forms)
+        assert shown in [first + second for first in candidates[0] for second in candidates[1]]
+
+
+def test_demonstrations_are_drawn_from_the_most_similar_half(steady):
+    learner = learner_of("lm-bff-l", load_backbone(steady["bert"]), demonstrations=2)
+    task = learner.task(split_of(), None)
+    demonstrations = task.scorer.demonstrations
+    vectors = learner.encoder.embed_encodings(task.encodings)
+    lengths = [len(encoding) for encoding in task.encodings]
+    seen = set()
+    for batch in range(20):
+        [drawn] = task.labelled_encodings(np.array([0]), batch)
+        seen.add(tuple(drawn.ids[lengths[0] :].tolist()))
+    others = [1, 2]  # the two of its own class; half of them is one
+    nearest = max(others, key=lambda other: vectors[0] @ vectors[other])
+    start = demonstrations._shown[nearest].ids.tolist()
+    assert all(list(ids)[: len(start)] == start for ids in seen)
+
+
+def test_a_model_with_demonstrations_learns_and_is_the_same_when_loaded(steady, tmp_path):
+    texts, labels = toy(2, pair=False)
+    classifier = rival("lm-bff-l", steady["bert"], demonstrations=2).fit(texts, labels)
+    assert classifier.score(texts, labels) == 1.0
+    classifier.save(tmp_path / "model")
+    loaded = cptuning.load(tmp_path / "model")
+    np.testing.assert_allclose(
+        loaded.predict_proba(texts), classifier.predict_proba(texts), atol=1e-6
+    )
+
+
+def test_demonstrations_of_words_of_several_tokens_are_refused(steady):
+    texts, labels = toy(2, pair=False)
+    classifier = rival(
+        "lm-bff-t",
+        steady["bert"],
+        n_templates=0,
+        demonstrations=1,
+        label_words={"label0": "great movie", "label1": "no"},
+    )
+    with pytest.raises(CPTuningError, match="shorter words"):
+        classifier.fit(texts, labels)
