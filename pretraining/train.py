@@ -53,7 +53,7 @@ class Recipe:
     relation_weight: float = 0.5
     tokens_a_step: int = 131_072
     # What the steps read in turn: windows of that length, or (0) sentences and pairs.
-    cycle: tuple[int, ...] = (128, 0, 512, 128)
+    cycle: tuple[int, ...] = (128, 0, 128, 512, 128, 128, 0, 128)
     sentence_length: int = 96
     # The model.
     width: int = 384
