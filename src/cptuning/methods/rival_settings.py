@@ -174,7 +174,7 @@ def _lm_bff(paper: dict[str, Any], default: dict[str, Any]) -> Presets:
         **_SMALL,
         learning_rate=5e-5,
         candidate_steps=40,
-        beam=5,
+        beam=3,
         words_a_class=50,
         **default,
     )
