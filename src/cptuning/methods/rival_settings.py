@@ -204,7 +204,7 @@ WARP_PRESETS = _presets(
     _WARP,
     replace(
         _WARP,
-        **_SMALL,
+        **_SMALL | {"steps": 200, "epochs": 50, "evaluate_every": 20},  # vectors alone learn slowly
         template=default_template(pair=False),
         learning_rate=3e-3,
     ),
