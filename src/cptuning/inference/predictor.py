@@ -221,13 +221,18 @@ class Predictor(AnyPredictor):
     def answer(self, X: Any) -> Answered:
         """Labels, calibrated probabilities and embeddings."""
         embeddings = self.transform(X)
-        scores = self.scores(embeddings)
-        labels = self.label_space.decode(scores.argmax(axis=1))
-        if self.unknown_threshold is not None:
-            strange = familiarity(embeddings, self.support) < self.unknown_threshold
-            labels = labels.astype(object)
-            labels[strange] = UNKNOWN
-        return Answered(labels, softmax(scores, self.temperature), embeddings)
+        probabilities = softmax(self.scores(embeddings), self.temperature)
+        return Answered(self.labels_of(embeddings), probabilities, embeddings)
+
+    def labels_of(self, embeddings: FloatArray) -> np.ndarray[Any, Any]:
+        """The label of each embedding."""
+        labels = self.label_space.decode(self.scores(embeddings).argmax(axis=1))
+        if self.unknown_threshold is None:
+            return labels
+        strange = familiarity(embeddings, self.support) < self.unknown_threshold
+        labels = labels.astype(object)
+        labels[strange] = UNKNOWN
+        return labels
 
     def evidence(self, embeddings: FloatArray | None, k: int = 3) -> list[list[Evidence]]:
         """The k nearest labelled examples of each embedding, best first."""

@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import log_softmax
 
-from cptuning.backbone import Backbone, TextEncoder
+from cptuning.backbone import TextEncoder
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.task import Labelled
-from cptuning.prompting import Batch, Layout
+from cptuning.prompting import Batch
 
 FloatArray = NDArray[np.float32]
 
@@ -76,15 +76,12 @@ def word_of(token: int, encoder: TextEncoder) -> str | None:
     return text if text.isalpha() and encoder.layout.token_ids(text) == [token] else None
 
 
-def some_words(backbone: Backbone, layout: Layout, count: int) -> Iterator[str]:
+def some_words(encoder: TextEncoder) -> Iterator[str]:
     """Any words of the vocabulary, to take the time of a training with."""
-    for token in range(len(backbone.tokenizer)):
-        text = str(backbone.tokenizer.decode([token])).strip()
-        if text.isalpha() and layout.token_ids(text) == [token]:
-            yield text
-            count -= 1
-            if count == 0:
-                return
+    for token in range(len(encoder.backbone.tokenizer)):
+        word = word_of(token, encoder)
+        if word is not None:
+            yield word
 
 
 def best_combinations(

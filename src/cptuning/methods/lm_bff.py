@@ -98,10 +98,10 @@ def estimate_seconds(
     classes: Sequence[str],
 ) -> float:
     """How long the trainings take; the search before them is not counted."""
-    layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
+    require_masked_lm(backbone, "lm-bff")
     if settings.label_words is None:  # any will do to take the time
-        words = some_words(backbone, layout, len(classes))
-        settings = replace(settings, label_words=dict(zip(classes, words, strict=True)))
+        words = some_words(_Search(backbone, settings, run, split.train, classes).encoder())
+        settings = replace(settings, label_words=dict(zip(classes, words, strict=False)))
     candidates = max(1, settings.n_templates) * max(1, settings.n_mappings)
     seconds = Fitter(LMBFF(backbone, settings, run, classes), run).estimate_seconds(split, folds)
     if candidates > 1 and (split.dev is not None or folds > 1):
@@ -155,13 +155,13 @@ class _Search:
         count = self.settings.n_templates
         if count == 0:
             return [self.settings.template]
-        layout = self._encoder(self.settings.template).layout
+        layout = self.encoder().layout
         unknown = self.backbone.tokenizer.unk_token_id
         words = words_for(self.classes, self.settings.label_words, layout, unknown)
         if self.settings.generator is None:
             tokens = tokens_of(words, layout, unknown)
             found = search_templates(
-                self._encoder, self.train, tokens, beam=self.settings.beam, count=count
+                self.encoder, self.train, tokens, beam=self.settings.beam, count=count
             )
         else:
             found = write_templates(
@@ -182,7 +182,7 @@ class _Search:
         if self.settings.n_mappings == 0:
             return [self.settings.label_words]
         found = search_words(
-            self._encoder(template),
+            self.encoder(template),
             self.train,
             len(self.classes),
             words_a_class=self.settings.words_a_class,
@@ -191,11 +191,11 @@ class _Search:
         best = islice(found, self.settings.n_mappings)
         return [dict(zip(self.classes, words, strict=True)) for words in best]
 
-    def _encoder(self, template: str, masks: int = 1) -> TextEncoder:
-        parsed = Template.parse(template)
+    def encoder(self, template: str | None = None, masks: int = 1) -> TextEncoder:
+        """The untrained model with a template, the given one if none is named."""
         layout = layout_for(
             self.backbone,
-            parsed,
+            Template.parse(template or self.settings.template),
             self.settings.max_length,
             trainable_words=False,
             masks=masks,

@@ -174,7 +174,7 @@ def _lm_bff(paper: dict[str, Any], default: dict[str, Any]) -> Presets:
         **_SMALL,
         learning_rate=5e-5,
         candidate_steps=40,
-        beam=5,
+        beam=3,
         words_a_class=50,
         **default,
     )
@@ -204,7 +204,7 @@ WARP_PRESETS = _presets(
     _WARP,
     replace(
         _WARP,
-        **_SMALL,
+        **_SMALL | {"steps": 200, "epochs": 50, "evaluate_every": 20},  # vectors alone learn slowly
         template=default_template(pair=False),
         learning_rate=3e-3,
     ),

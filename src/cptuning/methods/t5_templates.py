@@ -130,7 +130,7 @@ def _written(
         grown: list[_State] = [state for state in states if state.finished]
         for state in (s for s in states if not s.finished):
             said = t5.said_next(encoded, state.ids)
-            said[special] = -torch.inf
+            said[[*special, state.ids[-1]]] = -torch.inf  # nothing twice in a row: no "...."
             tokens = said.topk(min(beam + 1, len(said))).indices.tolist()
             if left <= 3 - len(state.parts):  # time to close what is open
                 tokens = [(border, end)[len(state.parts) - 1]]

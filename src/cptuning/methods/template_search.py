@@ -98,6 +98,7 @@ class _Search:
             opens = step == 0 and self.before > 0 and self.place.startswith("{before}")
             for score, ids in states:
                 said = self._said_next(ids, self.columns[step]) + penalties[opens]
+                said[list(ids[-1:])] = -torch.inf  # nothing twice in a row: no "...."
                 best = said.topk(min(beam, int(torch.isfinite(said).sum())))
                 pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
                 grown += [(score + more, (*ids, token)) for more, token in pairs]
