@@ -1,5 +1,7 @@
 """The nearest labelled examples, against sorting by hand."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +30,36 @@ def test_neighbours_are_the_most_similar_and_equals_keep_their_order(known, quer
         expected = sorted(range(len(known)), key=lambda i: (-dots[i], i))[:k]
         assert found.tolist() == expected
         assert values.tolist() == [dots[i] for i in expected]
+
+
+@given(ROWS, ROWS, st.integers(1, 8), st.integers(1, 4), st.integers(1, 4))
+def test_blocks_make_no_difference(known, queries, k, some_queries, some_examples):
+    whole = support_of(known).nearest(np.array(queries, dtype=np.float32), k)
+    with (
+        patch("cptuning.inference.support._QUERIES", some_queries),
+        patch("cptuning.inference.support._EXAMPLES", some_examples),
+    ):
+        blocks = support_of(known).nearest(np.array(queries, dtype=np.float32), k)
+    np.testing.assert_array_equal(whole[0], blocks[0])
+    np.testing.assert_array_equal(whole[1], blocks[1])
+
+
+@given(ROWS, st.data(), st.integers(1, 4))
+def test_class_means_are_the_means(known, data, some_examples):
+    labels = data.draw(st.lists(st.integers(0, 5), min_size=len(known), max_size=len(known)))
+    support = support_of(known, labels)
+    with patch("cptuning.inference.support._EXAMPLES", some_examples):
+        means = support.class_means
+    assert len(means) == max(labels) + 1
+    for label, mean in enumerate(means):
+        rows = [row for row, own in zip(known, labels, strict=True) if own == label]
+        expected = np.mean(rows, axis=0) if rows else np.zeros(2)
+        np.testing.assert_allclose(mean, expected, atol=1e-6)
+
+
+def test_no_queries_have_no_neighbours():
+    indices, similarities = support_of(np.eye(3)).nearest(np.zeros((0, 3), dtype=np.float32), 2)
+    assert indices.shape == similarities.shape == (0, 2)
 
 
 def test_a_long_list_of_queries_is_answered_in_full():

@@ -240,8 +240,11 @@ class Predictor(AnyPredictor):
             raise CPTuningError(f"k is {k}: ask for at least one neighbour.")
         assert embeddings is not None  # this model's own answers have them
         indices, similarities = self.support.nearest(embeddings, k)
-        texts = list(self.support.examples)
-        labels = self.label_space.decode(self.support.labels).tolist()
+        # Only the examples that are shown are looked up: there may be a million others.
+        shown = np.unique(indices)
+        texts = dict(zip(shown, self.support.examples.take(shown), strict=True))
+        names = self.label_space.decode(self.support.labels[shown]).tolist()
+        labels = dict(zip(shown, names, strict=True))
         return [
             [
                 Evidence(texts[i], labels[i], float(similarity))

@@ -1,6 +1,7 @@
 """The labelled examples that a prediction is compared with."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,9 @@ from cptuning.data import Examples
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
-_BLOCK = 1024
+# Similarities of so many queries with so many examples are in memory at a time: 64 MB of them.
+_QUERIES = 256
+_EXAMPLES = 65_536
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,28 @@ class SupportSet:
             np.concatenate([self.labels, more.labels]),
         )
 
+    @cached_property
+    def class_means(self) -> FloatArray:
+        """The mean embedding of the examples of each class; zeros for a class without any.
+
+        Computed once: however many examples there are, an answer by prototypes costs the same.
+        """
+        n_classes = int(self.labels.max(initial=-1)) + 1
+        sums = np.zeros((n_classes, self.embeddings.shape[1]), dtype=np.float64)
+        for start in range(0, len(self), _EXAMPLES):
+            labels = self.labels[start : start + _EXAMPLES]
+            order = np.argsort(labels, kind="stable")
+            found, firsts = np.unique(labels[order], return_index=True)
+            block = self.embeddings[start : start + _EXAMPLES][order]
+            sums[found] += np.add.reduceat(block, firsts, axis=0, dtype=np.float64)
+        counts = np.bincount(self.labels, minlength=n_classes)
+        return np.asarray(sums / np.maximum(counts, 1)[:, None], dtype=np.float32)
+
     def nearest(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         """The k most similar examples of each query, best first, and their similarities.
 
-        Equally similar ones come in the order of the support set. Queries are compared in
-        blocks, so memory stays small for long lists.
+        Equally similar ones come in the order of the support set. Queries and examples are
+        compared in blocks, so memory stays small however many there are of either.
 
         >>> support = SupportSet(Examples(("up", "right")), np.eye(2, dtype=np.float32),
         ...                      np.array([0, 1]))
@@ -44,11 +64,43 @@ class SupportSet:
         [[1, 0]]
         """
         k = min(k, len(self))
-        indices = np.empty((len(queries), k), dtype=np.int64)
-        similarities = np.empty((len(queries), k), dtype=np.float32)
-        for start in range(0, len(queries), _BLOCK):
-            block = queries[start : start + _BLOCK] @ self.embeddings.T
-            best = np.argsort(-block, axis=1, kind="stable")[:, :k]
-            indices[start : start + _BLOCK] = best
-            similarities[start : start + _BLOCK] = np.take_along_axis(block, best, axis=1)
+        found = [
+            self._nearest(queries[start : start + _QUERIES], k)
+            for start in range(0, len(queries), _QUERIES)
+        ]
+        if not found:
+            return np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32)
+        indices, similarities = zip(*found, strict=True)
+        return np.concatenate(indices), np.concatenate(similarities)
+
+    def _nearest(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+        indices = np.empty((len(queries), 0), dtype=np.int64)
+        similarities = np.empty((len(queries), 0), dtype=np.float32)
+        for start in range(0, len(self), _EXAMPLES):
+            block = queries @ self.embeddings[start : start + _EXAMPLES].T
+            best = _largest(block, k)
+            # Those found so far stand before those of this block, as in the support set.
+            indices = np.concatenate([indices, best + start], axis=1)
+            values = np.take_along_axis(block, best, axis=1)
+            similarities = np.concatenate([similarities, values], axis=1)
+            order = np.argsort(-similarities, axis=1, kind="stable")[:, :k]
+            indices = np.take_along_axis(indices, order, axis=1)
+            similarities = np.take_along_axis(similarities, order, axis=1)
         return indices, similarities
+
+
+def _largest(values: FloatArray, k: int) -> IntArray:
+    """The columns of the k largest values of each row, in their order; of equals, the first.
+
+    >>> _largest(np.array([[1, 3, 2, 3, 3]], dtype=np.float32), 2).tolist()
+    [[1, 3]]
+    """
+    rows, columns = values.shape
+    if k >= columns:
+        return np.tile(np.arange(columns), (rows, 1))
+    # Partitioning is much faster than sorting, but takes any of those that equal the last one.
+    last = np.partition(values, columns - k, axis=1)[:, columns - k, None]
+    above, equal = values > last, values == last
+    missing = k - above.sum(axis=1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=1) <= missing))
+    return np.nonzero(chosen)[1].reshape(rows, k)
