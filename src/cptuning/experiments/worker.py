@@ -1,7 +1,9 @@
 """A worker: takes cells that nobody else has, trains their candidates, tests what dev chose."""
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from io import BytesIO
 
@@ -25,17 +27,30 @@ def work(
     holder dies, so a cell is finished by whoever comes next. ``watch`` is told of every run.
     """
     left = list(tasks)
-    while left:
-        moved = [_worked_on(task, records, trainer, watch) for task in left]
-        left = [task for task in left if not records.is_done(task.cell)]
-        if left and not any(moved):
-            time.sleep(_PATIENCE)
+    with _quiet():
+        while left:
+            moved = [_worked_on(task, records, trainer, watch) for task in left]
+            left = [task for task in left if not records.is_done(task.cell)]
+            if left and not any(moved):
+                time.sleep(_PATIENCE)
 
 
 def work_on_request(request: Request, tasks: Sequence[Task]) -> None:
     """The same in a process of its own."""
     _single_thread(request)
     work(tasks, Records(request.output), Trainer(request.backbone, request.device, request.data))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Inside, what a user should know of one training is not said of thousands."""
+    logger = logging.getLogger("cptuning")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _single_thread(request: Request) -> None:
