@@ -59,7 +59,7 @@ def made_up(folder, scores, study="main", backbone=SMALL, **changes):
 def lines_of(records, study, table=0):
     section = document(records, [STUDIES[study]]).sections[0]
     return {
-        (i, line.name): [v.text + v.mark for v in line.values]
+        (i, line.name): [v.whole + v.mark for v in line.values]
         for i, line in enumerate(section.tables[table].lines)
     }
 

@@ -13,6 +13,17 @@ class Value:
     text: str
     is_best: bool = False
     mark: str = ""
+    detail: str = ""
+    """What stands in brackets behind it, or under it where there is room."""
+
+    @property
+    def whole(self) -> str:
+        """On one line.
+
+        >>> Value("+1.2", detail="p 0.03, n 5").whole
+        '+1.2 (p 0.03, n 5)'
+        """
+        return f"{self.text} ({self.detail})" if self.detail else self.text
 
 
 @dataclass(frozen=True)

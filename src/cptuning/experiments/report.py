@@ -98,7 +98,7 @@ def markdown(report: Document) -> str:
 
 def _markdown_table(table: Table) -> str:
     def value(one: Value) -> str:
-        text = f"**{one.text}**" if one.is_best else one.text
+        text = f"**{one.whole}**" if one.is_best else one.whole
         return text + one.mark
 
     def name(line: Line) -> str:
@@ -140,7 +140,7 @@ def latex(report: Document) -> str:
 
 def _latex_table(section: Section, table: Table) -> str:
     def value(one: Value) -> str:
-        text = _latex_text(one.text)
+        text = _latex_text(one.whole)
         return (rf"\textbf{{{text}}}" if one.is_best else text) + _latex_text(one.mark)
 
     def line(one: Line) -> str:
@@ -196,7 +196,8 @@ def _html_table(table: Table) -> str:
     def value(line: Line, one: Value) -> str:
         text = f"<b>{escape(one.text)}</b>" if one.is_best else escape(one.text)
         mark = f"<sup>{escape(one.mark)}</sup>" if one.mark else ""
-        return f'<td class="number {line.kind}">{text}{mark}</td>'
+        detail = f'<br><span class="muted small">{escape(one.detail)}</span>' if one.detail else ""
+        return f'<td class="number {line.kind}">{text}{mark}{detail}</td>'
 
     rows = [
         [

@@ -53,7 +53,7 @@ def _section(study: Study, records: Records, cells: list[Cell], found: list[Outc
         majority = {one.cell.dataset: 100 * one.test["majority"] for one in found}
         tables.append(_score_table(study, accuracy, majority, theirs))
         if f1.values:
-            tables.append(_f1_table(study, f1))
+            tables.append(_f1_table(f1))
         tables += _more_tables(study, found, accuracy)
         pictures = _pictures(study, records, found, accuracy)
     return Section(
@@ -96,7 +96,7 @@ def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], the
     lines = [Line("majority", _values([majority[name] for name in names]), "majority")]
     best = _best(accuracy)
     for row in accuracy.rows:
-        lines.append(Line(row, _own_values(study, accuracy, row, best)))
+        lines.append(Line(row, _own_values(accuracy, row, best, REFERENCE.get(study.name))))
         printed = paper_scores(study.name, row, theirs)
         if any(name in printed for name in names):
             means = [accuracy.mean(row, name) for name in names]
@@ -118,8 +118,10 @@ def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], the
     return Table("Test accuracy in %", ["", *names, "mean"], lines, note)
 
 
-def _own_values(study: Study, accuracy: Scores, row: str, best: dict[str, float]) -> list[Value]:
-    reference = REFERENCE.get(study.name)
+def _own_values(
+    accuracy: Scores, row: str, best: dict[str, float], reference: str | None = None
+) -> list[Value]:
+    """Mean and deviation on each data set; marked where the reference is better for sure."""
     values = []
     for name in accuracy.datasets:
         mean, spread = accuracy.mean(row, name), accuracy.spread(row, name)
@@ -127,8 +129,7 @@ def _own_values(study: Study, accuracy: Scores, row: str, best: dict[str, float]
             values.append(Value("–"))
             continue
         beaten = (
-            reference in accuracy.rows
-            and reference is not None
+            reference is not None
             and row != reference
             and accuracy.over_seeds(reference, row, name).is_significant
         )
@@ -155,18 +156,25 @@ def _values(
     numbers: Sequence[float | None], *, signed: bool = False, digits: int = 1
 ) -> list[Value]:
     """Numbers and their mean, if all are known."""
-    sign = "+" if signed else ""
-
-    def shown(number: float | None) -> Value:
-        return Value("–" if number is None else f"{number:{sign}.{digits}f}".replace("-", "−"))
-
     known = [number for number in numbers if number is not None]
     mean = float(np.mean(known)) if len(known) == len(numbers) else None
-    return [*map(shown, numbers), shown(mean)]
+    return [Value(_number(number, signed=signed, digits=digits)) for number in (*numbers, mean)]
 
 
-def _f1_table(study: Study, f1: Scores) -> Table:
-    lines = [Line(row, _own_values(study, f1, row, _best(f1))) for row in f1.rows]
+def _number(number: float | None, *, signed: bool = False, digits: int = 1) -> str:
+    """A number with a real minus, and no minus before nothing.
+
+    >>> _number(-0.04, signed=True), _number(-1.0), _number(None)
+    ('+0.0', '−1.0', '–')
+    """
+    if number is None:
+        return "–"
+    rounded = round(number, digits) + 0.0
+    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+
+
+def _f1_table(f1: Scores) -> Table:
+    lines = [Line(row, _own_values(f1, row, _best(f1))) for row in f1.rows]
     return Table(
         "F1 in % of the class that says “the same”",
         ["", *f1.datasets, "mean"],
@@ -184,20 +192,20 @@ def _test_table(reference: str, accuracy: Scores) -> Table:
         by_task = [accuracy.over_seeds(reference, row, name) for name in accuracy.datasets]
         lines.append(Line(f"against {row}", [_tested(tasks), *map(_tested, by_task)]))
     return Table(
-        f"Is {reference} better? Difference in points, p and number of pairs",
+        f"Is “{reference}” better? Difference in points, p and number of pairs",
         ["", "over tasks", *accuracy.datasets],
         lines,
         "Single-tailed paired t-tests. Over tasks, as in the paper: a pair is a data set. "
-        "In the other columns a pair is a split. Bold: p < 0.05, not corrected for the number "
-        "of tests.",
+        "In the other columns a pair is a split (with one way round, if there are two). "
+        "Bold: p < 0.05, not corrected for the number of tests.",
     )
 
 
 def _tested(test: PairedTest) -> Value:
     if test.pairs == 0:
         return Value("–")
-    difference = f"{test.difference:+.1f}".replace("-", "−")
-    return Value(f"{difference} (p {test.p_text}, n {test.pairs})", test.is_significant)
+    detail = f"p {test.p_text}, n {test.pairs}"
+    return Value(_number(test.difference, signed=True), test.is_significant, detail=detail)
 
 
 def _ways_table(found: list[Outcome]) -> Table:
