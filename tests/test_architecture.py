@@ -24,6 +24,7 @@ ORDER = [
     "storage",
     "export",
     "reporting",
+    "experiments",
     "commands",
     "cli",
 ]

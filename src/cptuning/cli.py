@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 import cptuning
 from cptuning.commands.add import add
+from cptuning.commands.compare import compare
 from cptuning.commands.console import prepare_libraries, say
 from cptuning.commands.demo import demo
 from cptuning.commands.evaluate import evaluate
@@ -20,6 +21,7 @@ from cptuning.commands.info import info
 from cptuning.commands.learning_curve import learning_curve
 from cptuning.commands.methods import methods
 from cptuning.commands.predict import predict
+from cptuning.commands.reproduce import reproduce
 from cptuning.errors import CPTuningError
 
 # What the shell calls a program that was stopped by SIGINT, or whose reader went away.
@@ -89,7 +91,20 @@ def start(
     prepare_libraries()
 
 
-for command in (fit, predict, evaluate, explain, add, info, export, learning_curve, demo, methods):
+for command in (
+    fit,
+    predict,
+    evaluate,
+    explain,
+    add,
+    info,
+    export,
+    learning_curve,
+    demo,
+    methods,
+    reproduce,
+    compare,
+):
     app.command()(command)
 
 

@@ -74,7 +74,7 @@ def write_common(classifier: TextClassifier, place: Path) -> None:
         "temperature": predictor.temperature,
         "unknown_threshold": predictor.unknown_threshold,
         "training": classifier.training_,
-        "versions": _versions(),
+        "versions": versions(),
     }
     (place / _FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
     layout.save_tokenizer(place / _TOKENIZER)
@@ -272,10 +272,17 @@ def _plain(classifier: TextClassifier) -> dict[str, Any]:
     """The parameters that can be stored; what is of this machine or process alone is left out."""
     here_only = ("callbacks", "checkpoint_dir", "checkpoint_seconds", "device", "verbose")
     values = {n: getattr(classifier, n) for n in classifier.parameter_names() if n not in here_only}
+    if not isinstance(classifier.backbone, str | Path):  # It was loaded already.
+        values["backbone"] = classifier.backbone.name
     return {n: str(v) if isinstance(v, Path) else v for n, v in values.items() if v is not None}
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """The versions of the packages that a result depends on, as far as they are installed.
+
+    >>> "numpy" in versions()
+    True
+    """
     found = {}
     for package in _PACKAGES:
         try:

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from cptuning.commands.console import duration, interval, percent, print_table, say
+from cptuning.commands.console import interval, percent, print_table, say
 from cptuning.commands.explain import explanations, print_explanation
 from cptuning.data import Examples, Table, read_table
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.page import write_whole
 from cptuning.reporting.report import report_html, verdict
+from cptuning.reporting.words import duration
 
 # Half of the preset's steps: two trainings are to fit into a minute on two slow cores.
 _STEPS = 20

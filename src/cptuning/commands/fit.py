@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import duration, interval, percent, print_json, say, warn
+from cptuning.commands.console import interval, percent, print_json, say, warn
 from cptuning.commands.tables import (
     Columns,
     aligned,
@@ -22,6 +22,7 @@ from cptuning.data import Table, read_table
 from cptuning.errors import CPTuningError
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.metrics import wilson_interval
+from cptuning.reporting.words import duration
 
 
 def fit(

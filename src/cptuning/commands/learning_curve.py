@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import duration, percent, print_json, print_table, say
+from cptuning.commands.console import percent, print_json, print_table, say
 from cptuning.commands.tables import Columns, aligned, check_kind, described, labels_of
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.reporting.curve import RULE, LearningCurve
 from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
 from cptuning.reporting.page import check_place, write_whole
+from cptuning.reporting.words import duration
 
 _BAR = 30
 

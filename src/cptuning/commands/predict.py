@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from cptuning.commands import options
-from cptuning.commands.console import duration, print_json, say
+from cptuning.commands.console import print_json, say
 from cptuning.commands.tables import check_kind
 from cptuning.data import Table, iter_tables, open_writer
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, file_name, table_format
 from cptuning.errors import CPTuningError
 from cptuning.inference import UNKNOWN, AnyPredictor
+from cptuning.reporting.words import duration
 
 # Enough to fill batches of one length; little enough to see answers come.
 _CHUNK = 256

@@ -79,7 +79,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     uses_unlabeled: ClassVar[bool] = False
 
     # The parameters that every method has; a subclass takes them in its __init__.
-    backbone: str
+    backbone: "str | Backbone"
     preset: str
     random_state: Any
     validation: str
@@ -231,10 +231,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The backbone; or that of another fitted model, which itself stays as it is."""
         from copy import deepcopy
 
-        from cptuning.backbone import TextEncoder, load_backbone
+        from cptuning.backbone import Backbone, TextEncoder, load_backbone
         from cptuning.storage import load
 
         if init_from is None:
+            if isinstance(self.backbone, Backbone):
+                return Start(self.backbone)
             return Start(load_backbone(self.backbone))
         source = init_from if isinstance(init_from, TextClassifier) else load(Path(init_from))
         encoder = source._fitted().reader

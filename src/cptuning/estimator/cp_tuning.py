@@ -16,6 +16,7 @@ except ImportError:  # The base install predicts without scikit-learn.
     TransformerMixin = type("Base", (), {})
 
 if TYPE_CHECKING:
+    from cptuning.backbone import Backbone
     from cptuning.methods.answers import HeldOut
     from cptuning.methods.cp_tuning import CPTuningTask
     from cptuning.methods.fitting import Fitter
@@ -28,7 +29,9 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
 
     Parameters
     ----------
-    backbone : "embedded" (shipped with the package), a folder, or an id on the hub.
+    backbone : "embedded" (shipped with the package), a folder, or an id on the hub; or what
+        ``load_backbone`` gave, which ``fit`` then trains in place, for who fits many times and
+        puts the weights back himself.
     preset : "default", what measured best; "paper", the paper's settings as printed; or
         "released", the variant in the code that its authors released.
     random_state : the seed; the same one gives the same model on a CPU, bit for bit, for the
@@ -75,7 +78,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
 
     def __init__(
         self,
-        backbone: str = "embedded",
+        backbone: "str | Backbone" = "embedded",
         preset: str = "default",
         random_state: Any = 0,
         *,

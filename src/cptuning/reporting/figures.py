@@ -119,9 +119,14 @@ def reliability_picture(bins: Sequence[ReliabilityBin]) -> str:
 
 
 def embedding_picture(
-    points: NDArray[np.float64], classes: IntArray, is_train: NDArray[np.bool_]
+    points: NDArray[np.float64],
+    classes: IntArray,
+    is_train: NDArray[np.bool_],
+    name: str = "embeddings",
 ) -> str:
     """Test texts as dots, training examples as outlined diamonds, coloured by true class.
+
+    ``name`` tells it from other pictures on the same page.
 
     A text whose class is unknown to the model has the class number -1 and is grey.
 
@@ -146,7 +151,48 @@ def embedding_picture(
         )
         axes.set_xticks([])
         axes.set_yticks([])
-        return _inline_svg(figure, "embeddings", "Embeddings of training and test texts")
+        return _inline_svg(figure, name, "Embeddings of training and test texts")
+
+
+Curves = dict[str, dict[float, tuple[float, float]]]
+"""By name, a mean and its standard deviation for each value."""
+
+
+def curves_picture(curves: Curves, symbol: str, name: str, *, doubling: bool = False) -> str:
+    """Accuracy in % against the values of a parameter, a curve a data set; for a page.
+
+    >>> curves_picture({"MR": {0.1: (70.0, 1.0), 0.2: (71.0, 2.0)}}, "m", "margin")[:4]
+    '<svg'
+    """
+    with _drawing(PAGE) as new_figure:
+        figure = _curves(new_figure, PAGE, curves, symbol, doubling)
+        return _inline_svg(figure, name, f"Accuracy against {symbol}")
+
+
+def curves_png(curves: Curves, symbol: str, *, doubling: bool = False) -> bytes:
+    """The same as a PNG file."""
+    with _drawing(PAPER) as new_figure:
+        return _png(_curves(new_figure, PAPER, curves, symbol, doubling))
+
+
+def _curves(new_figure: Any, theme: Theme, curves: Curves, symbol: str, doubling: bool) -> Any:
+    figure, axes = new_figure(_WIDTH * 0.68)
+    for number, (name, curve) in enumerate(curves.items()):
+        at = list(curve)
+        means, spreads = (np.array(part) for part in zip(*curve.values(), strict=True))
+        colour = class_colour(number)
+        axes.fill_between(at, means - spreads, means + spreads, color=colour, alpha=0.1, lw=0)
+        axes.plot(at, means, color=colour, marker="o", linewidth=1.8, markersize=4, label=name)
+    values = sorted({value for curve in curves.values() for value in curve})
+    if doubling:
+        axes.set_xscale("log", base=2)
+    axes.set_xticks(values, [f"{value:g}" for value in values])
+    axes.minorticks_off()
+    axes.set_xlabel(symbol)
+    axes.set_ylabel("accuracy in %")
+    axes.grid(axis="y", color=theme.line, linewidth=0.8)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+    return figure
 
 
 def curve_picture(points: "Sequence[Point]", majority: float) -> str:
@@ -159,10 +205,13 @@ def curve_picture(points: "Sequence[Point]", majority: float) -> str:
 def curve_png(points: "Sequence[Point]", majority: float) -> bytes:
     """The same as a PNG file."""
     with _drawing(PAPER) as new_figure:
-        buffer = BytesIO()
-        figure = _curve(new_figure, PAPER, points, majority)
-        figure.savefig(buffer, format="png", dpi=200, facecolor="white")
-        return buffer.getvalue()
+        return _png(_curve(new_figure, PAPER, points, majority))
+
+
+def _png(figure: Any) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=200, facecolor="white")
+    return buffer.getvalue()
 
 
 def _curve(new_figure: Any, theme: Theme, points: "Sequence[Point]", majority: float) -> Any:

@@ -1,0 +1,151 @@
+"""A result directory: one small JSON file a training run, and locks that die with their process."""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cptuning.errors import CPTuningError
+from cptuning.experiments.plan import Cell
+from cptuning.reporting.page import write_whole
+
+Record = dict[str, Any]
+_PLAN = "plan.json"
+
+
+@dataclass
+class Records:
+    """What a result directory holds, read as it is asked for.
+
+    ``runs/KEY.json`` is a training run with its dev score; ``tests/KEY.json`` is the test score of
+    a run that dev chose, and ``predictions/KEY.txt`` its answers, one a line. A key is the hash of
+    the run's full configuration, so a file that is there need never be made again. ``plan.json``
+    says which runs belong to which place of which table.
+    """
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self._seen: dict[tuple[str, str], Record] = {}
+
+    def run(self, key: str) -> Record | None:
+        """The record of a training run, once it is finished."""
+        return self._read("runs", key)
+
+    def test(self, key: str) -> Record | None:
+        """The test score of a run that was chosen."""
+        return self._read("tests", key)
+
+    def chosen(self, cell: Cell) -> Record | None:
+        """The run that did best on dev: by accuracy, then by log-loss; the first among equals."""
+        runs = [run for run in map(self.run, cell.keys) if run and "dev" in run]
+        return max(runs, key=lambda r: _score(r), default=None)
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether all candidates are trained and the chosen one is tested."""
+        if not all(self.run(key) for key in cell.keys):
+            return False
+        chosen = self.chosen(cell)
+        if chosen is None:  # Every candidate failed, and says why.
+            return True
+        pictured = not cell.keeps_embeddings or self.embeddings(chosen["key"]).is_file()
+        return self.test(chosen["key"]) is not None and pictured
+
+    def embeddings(self, key: str) -> Path:
+        """Where the embeddings of a chosen run are, for a picture."""
+        return self.folder / "embeddings" / f"{key}.npz"
+
+    def write(self, kind: str, key: str, record: Record) -> None:
+        """Add a run or a test; the file is there as a whole or not at all."""
+        path = self._path(kind, key)
+        make_folder(path.parent)
+        write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+    def write_predictions(self, key: str, answers: list[str]) -> None:
+        """Keep what a chosen run answered to the test examples."""
+        make_folder(self.folder / "predictions")
+        write_whole(self.folder / "predictions" / f"{key}.txt", "\n".join(answers) + "\n")
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[bool]:
+        """Try to be the only process at something; the kernel frees it if the process dies."""
+        make_folder(self.folder / "locks")
+        with (self.folder / "locks" / name).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def add_to_plan(self, cells: list[Cell], backbone: Record) -> None:
+        """Say what these cells are, beside those that the directory has already.
+
+        A cell in the place of an earlier one replaces it. A directory is about one backbone.
+        """
+        make_folder(self.folder / "locks")
+        with (self.folder / "locks" / "plan").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            earlier = {cell.place: cell for cell in self.planned()} if self._has_plan else {}
+            if earlier and self.backbone["weights"] != backbone["weights"]:
+                raise CPTuningError(
+                    f"{self.folder} holds results of another backbone "
+                    f"({self.backbone['name']}): choose another --output."
+                )
+            merged = earlier | {cell.place: cell for cell in cells}
+            plan = {"backbone": backbone, "cells": [asdict(c) for c in merged.values()]}
+            write_whole(self.folder / _PLAN, json.dumps(plan, ensure_ascii=False) + "\n")
+
+    def planned(self) -> list[Cell]:
+        """The cells that the directory is about."""
+        return [Cell.from_json(cell) for cell in self._plan()["cells"]]
+
+    @property
+    def backbone(self) -> Record:
+        """The backbone that all its runs started from."""
+        return dict(self._plan()["backbone"])
+
+    @property
+    def _has_plan(self) -> bool:
+        return (self.folder / _PLAN).is_file()
+
+    def _plan(self) -> Record:
+        if not self._has_plan:
+            raise CPTuningError(
+                f"{self.folder} holds no results: name a folder that `cptuning reproduce` wrote."
+            )
+        return _load(self.folder / _PLAN)
+
+    def _path(self, kind: str, key: str) -> Path:
+        return self.folder / kind / f"{key}.json"
+
+    def _read(self, kind: str, key: str) -> Record | None:
+        """A record never changes: it is read once."""
+        if (kind, key) not in self._seen:
+            path = self._path(kind, key)
+            if not path.is_file():
+                return None
+            self._seen[kind, key] = _load(path)
+        return self._seen[kind, key]
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, or say in one sentence why not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CPTuningError(f"{folder} can't be made: {error.strerror}.") from error
+
+
+def _score(run: Record) -> tuple[float, float]:
+    return run["dev"]["accuracy"], -run["dev"]["log_loss"]
+
+
+def _load(path: Path) -> Record:
+    try:
+        return dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise CPTuningError(f"{path} is damaged ({error}): delete it and run again.") from error

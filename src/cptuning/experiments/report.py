@@ -1,0 +1,226 @@
+"""A report as files: Markdown, LaTeX, CSV and one self-contained web page."""
+
+import csv
+from collections.abc import Sequence
+from html import escape
+from io import StringIO
+from pathlib import Path
+
+from cptuning.experiments.document import Document, Line, Picture, Section, Table, Value
+from cptuning.experiments.records import Records
+from cptuning.experiments.results import Outcome, outcomes
+from cptuning.experiments.sections import document
+from cptuning.experiments.studies import Study
+from cptuning.reporting.page import page, table_html, write_whole
+
+COLUMNS = (
+    "study",
+    "row",
+    "variant",
+    "dataset",
+    "seed",
+    "accuracy",
+    "macro_f1",
+    "f1",
+    "majority",
+    "test_rows",
+    "dev_accuracy",
+    "learning_rate",
+    "batch_size",
+    "best_step",
+    "seconds",
+    "key",
+)
+
+
+def write_report(records: Records, studies: Sequence[Study], name: str) -> list[Path]:
+    """Write ``NAME.md``, ``.tex``, ``.csv``, ``.html`` and the pictures; give the files."""
+    names = [study.name for study in studies]
+    found = [one for one in outcomes(records) if one.cell.study in names]
+    report = document(records, studies)
+    files: dict[str, str | bytes] = {
+        f"{name}.md": markdown(report),
+        f"{name}.tex": latex(report),
+        f"{name}.csv": table_of_seeds(found),
+        f"{name}.html": html(report),
+    }
+    for picture in (picture for section in report.sections for picture in section.pictures):
+        if picture.png is not None:
+            files[f"{picture.name}.png"] = picture.png
+    for file, content in files.items():
+        write_whole(records.folder / file, content)
+    return [records.folder / file for file in files]
+
+
+def table_of_seeds(found: Sequence[Outcome]) -> str:
+    """CSV, a row a seed; scores are shares, not percents.
+
+    >>> table_of_seeds([]).strip()
+    'study,row,variant,dataset,seed,accuracy,...,key'
+    """
+    stream = StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in found:
+        settings = one.run["configuration"]["settings"]
+        values = {
+            **{name: getattr(one.cell, name) for name in COLUMNS[:5]},
+            **one.test,
+            "test_rows": one.test["rows"],
+            "learning_rate": settings["learning_rate"],
+            "batch_size": settings["batch_size"],
+            "best_step": one.run["best_step"],
+            "seconds": one.run["seconds"],
+        }
+        writer.writerow([values.get(name, "") for name in COLUMNS])
+    return stream.getvalue()
+
+
+def markdown(report: Document) -> str:
+    """The report for a README or a terminal.
+
+    >>> print(markdown(Document("Title", ["A fact."], ["Careful."], [])).strip())
+    # Title
+    <BLANKLINE>
+    A fact.
+    <BLANKLINE>
+    **Careful.**
+    """
+    parts = [f"# {report.title}", *report.facts, *(f"**{said}**" for said in report.warnings)]
+    for section in report.sections:
+        if len(report.sections) > 1:
+            parts.append(f"## {section.title}")
+        parts += [section.question, *section.facts, *(f"**{w}**" for w in section.warnings)]
+        parts += [_markdown_table(table) for table in section.tables]
+        parts += [_markdown_picture(picture) for picture in section.pictures]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(table: Table) -> str:
+    def value(one: Value) -> str:
+        text = f"**{one.whole}**" if one.is_best else one.whole
+        return text + one.mark
+
+    def name(line: Line) -> str:
+        return f"*{line.name}*" if line.kind in ("paper", "difference") else line.name
+
+    lines = [
+        f"{table.caption}:\n",
+        "| " + " | ".join(table.header) + " |",
+        "|---" + "|---:" * (len(table.header) - 1) + "|",
+        *(
+            f"| {name(line)} | " + " | ".join(map(value, line.values)) + " |"
+            for line in table.lines
+        ),
+    ]
+    return "\n".join(lines) + (f"\n\n{table.note}" if table.note else "")
+
+
+def _markdown_picture(picture: Picture) -> str:
+    if picture.png is None:
+        return f"{picture.caption} (The picture is on the web page.)"
+    return f"![{picture.caption}]({picture.name}.png)"
+
+
+_LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "±": r"$\pm$", "−": "$-$"}
+_LATEX |= {"†": r"$^\dagger$", "α": r"$\alpha$", "Σ": r"$\Sigma$", "τ": r"$\tau$", "ξ": r"$\xi$"}
+_LATEX |= {"λ": r"$\lambda$", "“": "``", "”": "''", "–": "--", "<": "$<$", "$": r"\$"}
+_LATEX |= {"{": r"\{", "}": r"\}", "\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}"}
+
+
+def latex(report: Document) -> str:
+    """The tables for a paper; they need the package booktabs."""
+    head = "% Written by cptuning reproduce. Needs \\usepackage{booktabs}.\n"
+    said = "".join(f"% {sentence}\n" for sentence in (*report.facts, *report.warnings))
+    tables = [
+        _latex_table(section, table) for section in report.sections for table in section.tables
+    ]
+    return head + said + "\n" + "\n".join(tables)
+
+
+def _latex_table(section: Section, table: Table) -> str:
+    def value(one: Value) -> str:
+        text = _latex_text(one.whole)
+        return (rf"\textbf{{{text}}}" if one.is_best else text) + _latex_text(one.mark)
+
+    def line(one: Line) -> str:
+        name = _latex_text(one.name)
+        if one.kind in ("paper", "difference"):
+            name = rf"\quad\emph{{{name}}}"
+        return " & ".join([name, *map(value, one.values)]) + r" \\"
+
+    body = "\n".join(line(one) for one in table.lines)
+    return rf"""\begin{{table}}
+\centering
+\begin{{tabular}}{{l{"r" * (len(table.header) - 1)}}}
+\toprule
+{" & ".join(map(_latex_text, table.header))} \\
+\midrule
+{body}
+\bottomrule
+\end{{tabular}}
+\caption{{{_latex_text(f"{section.title}: {table.caption}. {table.note}".strip())}}}
+\end{{table}}
+"""
+
+
+def _latex_text(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def html(report: Document) -> str:
+    """The report as one page that needs nothing else."""
+    facts = "".join(f"<p>{escape(fact)}</p>" for fact in report.facts)
+    warnings = "".join(f'<p class="warning">{escape(said)}</p>' for said in report.warnings)
+    sections = "\n".join(_html_section(section) for section in report.sections)
+    body = f"""<h1>{escape(report.title)}</h1>
+<p class="muted">CP-Tuning and its rivals: our results beside the paper's.</p>
+{warnings}
+{sections}
+<footer>{facts}<p>Written by <code>cptuning reproduce</code>.</p></footer>"""
+    return page(report.title, body)
+
+
+def _html_section(section: Section) -> str:
+    facts = "".join(f'<p class="muted small">{escape(fact)}</p>' for fact in section.facts)
+    warnings = "".join(f'<p class="warning">{escape(said)}</p>' for said in section.warnings)
+    tables = "".join(_html_table(table) for table in section.tables)
+    pictures = "".join(_html_picture(picture) for picture in section.pictures)
+    return f"""<section id="{escape(section.name)}"><h2>{escape(section.title)}</h2>
+<p>{escape(section.question)}</p>{facts}{warnings}
+{f'<div class="two">{pictures}</div>' if pictures else ""}
+{tables}</section>"""
+
+
+def _html_table(table: Table) -> str:
+    def value(line: Line, one: Value) -> str:
+        text = f"<b>{escape(one.text)}</b>" if one.is_best else escape(one.text)
+        mark = f"<sup>{escape(one.mark)}</sup>" if one.mark else ""
+        detail = f'<br><span class="muted small">{escape(one.detail)}</span>' if one.detail else ""
+        return f'<td class="number {line.kind}">{text}{mark}{detail}</td>'
+
+    rows = [
+        [
+            f'<td class="name {line.kind}">{escape(line.name)}</td>',
+            *(value(line, one) for one in line.values),
+        ]
+        for line in table.lines
+    ]
+    header = [escape(name) for name in table.header]
+    note = f'<p class="muted small">{escape(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="results"><h3>{escape(table.caption)}</h3>'
+        f"{table_html(header, rows, numbers=len(header) - 1)}{note}</div>"
+    )
+
+
+def _html_picture(picture: Picture) -> str:
+    legend = "".join(
+        f'<li><i style="background:{colour}"></i>{escape(name)}</li>'
+        for name, colour in picture.legend.items()
+    )
+    listed = f'<ul class="legend">{legend}</ul>' if legend else ""
+    return (
+        f'<figure class="picture">{picture.svg}{listed}'
+        f'<figcaption class="muted small">{escape(picture.caption)}</figcaption></figure>'
+    )

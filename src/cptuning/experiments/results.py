@@ -1,0 +1,96 @@
+"""The scores of a result directory, by row and data set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cptuning.experiments.plan import Cell
+from cptuning.experiments.records import Record, Records
+from cptuning.experiments.statistics import PairedTest, paired_t_test
+from cptuning.experiments.studies import STUDIES
+
+# What scores are paired by: the variant (a prompt, a way round) and the seed.
+Pair = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a cell: the chosen run and its test score."""
+
+    cell: Cell
+    run: Record
+    test: Record
+
+
+def outcomes(records: Records) -> list[Outcome]:
+    """Those of all cells that are done, in the order of the studies and of their rows."""
+    found = []
+    for cell in records.planned():
+        run = records.chosen(cell) if records.is_done(cell) else None
+        test = records.test(run["key"]) if run else None
+        if run and test:
+            found.append(Outcome(cell, run, test))
+    return found
+
+
+@dataclass
+class Scores:
+    """A measure in % by row and data set, one for each pair."""
+
+    values: dict[tuple[str, str], dict[Pair, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Sequence[Outcome], measure: str = "accuracy") -> "Scores":
+        """Of outcomes that have this measure."""
+        scores = cls()
+        for one in found:
+            if measure in one.test:
+                place = scores.values.setdefault((one.cell.row, one.cell.dataset), {})
+                place[one.cell.variant, one.cell.seed] = 100 * one.test[measure]
+        return scores
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that have any score, in the order of their study."""
+        return list(dict.fromkeys(row for row, _ in self.values))
+
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets that have any score, in the paper's order."""
+        order = list(STUDIES["main"].datasets)
+        found = dict.fromkeys(name for _, name in self.values)
+        return sorted(found, key=lambda name: order.index(name) if name in order else len(order))
+
+    def mean(self, row: str, dataset: str) -> float | None:
+        """The mean over all pairs."""
+        found = self.values.get((row, dataset))
+        return float(np.mean(list(found.values()))) if found else None
+
+    def spread(self, row: str, dataset: str) -> float | None:
+        """The standard deviation over all pairs; None of a single one."""
+        found = list(self.values.get((row, dataset), {}).values())
+        return float(np.std(found, ddof=1)) if len(found) > 1 else None
+
+    def average(self, row: str) -> float | None:
+        """The mean over the data sets, if it has them all."""
+        means = [self.mean(row, name) for name in self.datasets]
+        known = [mean for mean in means if mean is not None]
+        return float(np.mean(known)) if known and len(known) == len(means) else None
+
+    def over_tasks(self, first: str, second: str) -> PairedTest:
+        """The paper's test: a pair is a data set, with the means over the seeds."""
+        both = [
+            (self.mean(first, name), self.mean(second, name))
+            for name in self.datasets
+            if (first, name) in self.values and (second, name) in self.values
+        ]
+        return paired_t_test(
+            [a for a, _ in both if a is not None], [b for _, b in both if b is not None]
+        )
+
+    def over_seeds(self, first: str, second: str, dataset: str) -> PairedTest:
+        """The test on one data set: a pair is a split that both were trained on."""
+        ours, theirs = (self.values.get((row, dataset), {}) for row in (first, second))
+        common = [pair for pair in ours if pair in theirs]
+        return paired_t_test([ours[p] for p in common], [theirs[p] for p in common])

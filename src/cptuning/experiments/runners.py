@@ -1,0 +1,96 @@
+"""Who does the work: this process, several on this machine, or the workers of a Ray cluster."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cptuning.errors import CPTuningError
+from cptuning.experiments.plan import Request, Task
+from cptuning.experiments.progress import Display, Sweep
+from cptuning.experiments.records import Records
+from cptuning.experiments.trainer import Trainer
+from cptuning.experiments.worker import work, work_on_request
+
+_LOOK_EVERY = 0.5
+# How often Ray starts a piece of work again whose worker died.
+_RETRIES = 3
+
+
+def run_local(request: Request, tasks: Sequence[Task], trainer: Trainer) -> None:
+    """One worker in this process, or several processes that share the directory."""
+    records = Records(request.output)
+    with Display(Sweep(tasks, records), request.workers) as display:
+        if request.workers == 1:
+            work(tasks, records, trainer, display.update)
+            return
+        context = multiprocessing.get_context("spawn")
+        # Read when torch and tokenizers are imported, which in the new processes is later.
+        os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        workers = [
+            context.Process(target=work_on_request, args=(request, list(tasks)), daemon=True)
+            for _ in range(request.workers)
+        ]
+        try:
+            for worker in workers:
+                worker.start()
+            while running := sum(worker.is_alive() for worker in workers):
+                display.update(running)
+                time.sleep(_LOOK_EVERY)
+        finally:  # Also on Ctrl-C: what is finished is safe.
+            for worker in workers:
+                if worker.is_alive():
+                    worker.terminate()
+    if not all(records.is_done(task.cell) for task in tasks):
+        raise CPTuningError(
+            "The workers died before all was done: start the command again to go on from there."
+        )
+
+
+def run_on_ray(request: Request, tasks: Sequence[Task], trainer: Trainer) -> None:
+    """The same workers as tasks of Ray, on this machine or on the cluster of $RAY_ADDRESS.
+
+    The directory, the data and a backbone's folder must be where every machine can see them.
+    Workers share the GPUs evenly; one that dies is started again and goes on from the directory.
+    """
+    # Read when Ray is imported.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise CPTuningError('--runner ray needs Ray: pip install "cptuning[ray]".') from error
+    if not ray.is_initialized():
+        if os.environ.get("RAY_ADDRESS"):
+            ray.init(log_to_driver=False)
+        else:
+            ray.init(num_cpus=request.workers, include_dashboard=False, log_to_driver=False)
+    gpus = float(ray.cluster_resources().get("GPU", 0))
+    share = 0.0 if request.device == "cpu" else min(1.0, gpus / request.workers)
+    remote = ray.remote(num_cpus=1, num_gpus=share, max_retries=_RETRIES)(work_on_request)
+    records = Records(request.output)
+    with Display(Sweep(tasks, records), request.workers) as display:
+        running = [remote.remote(request, list(tasks)) for _ in range(request.workers)]
+        while running:
+            done, running = ray.wait(running, timeout=_LOOK_EVERY)
+            display.update(len(running))
+            for finished in done:
+                _ray_result(ray, finished)
+
+
+def _ray_result(ray: Any, finished: Any) -> None:
+    try:
+        ray.get(finished)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        raise cause if isinstance(cause, CPTuningError) else error from error
+    except ray.exceptions.WorkerCrashedError as error:
+        raise CPTuningError(
+            f"A worker of Ray died {_RETRIES + 1} times: start the command again to go on."
+        ) from error
+
+
+RUNNERS: dict[str, Callable[[Request, Sequence[Task], Trainer], None]] = {
+    "local": run_local,
+    "ray": run_on_ray,
+}

@@ -1,0 +1,354 @@
+"""From the scores of a study to its section: ours, the paper's, the majority, the difference."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from cptuning.experiments.document import Document, Line, Picture, Section, Table, Value
+from cptuning.experiments.paper import is_paper_backbone, paper, paper_backbone, paper_scores
+from cptuning.experiments.pictures import embedding_pictures, parameter_pictures
+from cptuning.experiments.plan import Cell
+from cptuning.experiments.records import Records
+from cptuning.experiments.results import Outcome, Scores, outcomes
+from cptuning.experiments.statistics import PairedTest, paired_t_test
+from cptuning.experiments.studies import Study
+from cptuning.reporting.words import duration
+
+# Which row the others are tested against.
+REFERENCE = {
+    "main": "cp-tuning",
+    "ablation": "full",
+    "unbalanced": "cp-tuning, uniform batches",
+    "inference": "prototypes",
+}
+MARK = "†"
+
+
+def document(records: Records, studies: Sequence[Study]) -> Document:
+    """The report on some studies of a result directory, as far as they are done."""
+    names = [study.name for study in studies]
+    cells = [cell for cell in records.planned() if cell.study in names]
+    found = [one for one in outcomes(records) if one.cell.study in names]
+    sections = [
+        _section(
+            study,
+            records,
+            [cell for cell in cells if cell.study == study.name],
+            [one for one in found if one.cell.study == study.name],
+        )
+        for study in studies
+    ]
+    title = studies[0].title if len(studies) == 1 else "CP-Tuning: the paper's experiments"
+    return Document(title, _costs(records, cells), _about_backbone(records, studies), sections)
+
+
+def _section(study: Study, records: Records, cells: list[Cell], found: list[Outcome]) -> Section:
+    backbone = str(records.backbone["name"])
+    accuracy, f1 = Scores.of(found), Scores.of(found, "f1")
+    theirs = paper_backbone(study.name, backbone)
+    tables, pictures = [], []
+    if found:
+        majority = {one.cell.dataset: 100 * one.test["majority"] for one in found}
+        tables.append(_score_table(study, accuracy, majority, theirs))
+        if f1.values:
+            tables.append(_f1_table(f1))
+        tables += _more_tables(study, found, accuracy)
+        pictures = _pictures(study, records, found, accuracy)
+    return Section(
+        study.name,
+        study.title,
+        study.question,
+        _facts(cells, found),
+        _shortcomings(records, cells, found),
+        tables,
+        pictures,
+    )
+
+
+def _more_tables(study: Study, found: list[Outcome], accuracy: Scores) -> list[Table]:
+    tables = []
+    reference = REFERENCE.get(study.name)
+    if reference in accuracy.rows and len(accuracy.rows) > 1:
+        assert reference is not None
+        tables.append(_test_table(reference, accuracy))
+    if study.name == "unbalanced":
+        tables.append(_ways_table(found))
+    if study.name == "prompts":
+        tables.append(_prompts_table(accuracy))
+    return tables
+
+
+def _pictures(
+    study: Study, records: Records, found: list[Outcome], accuracy: Scores
+) -> list[Picture]:
+    if study.name == "parameters":
+        return parameter_pictures(accuracy)
+    if study.keeps_embeddings:
+        return embedding_pictures(records, found)
+    return []
+
+
+def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], theirs: str) -> Table:
+    """Every row of ours, then the paper's and the difference where the paper has that row."""
+    names = accuracy.datasets
+    lines = [Line("majority", _values([majority[name] for name in names]), "majority")]
+    best = _best(accuracy)
+    for row in accuracy.rows:
+        lines.append(Line(row, _own_values(accuracy, row, best, REFERENCE.get(study.name))))
+        printed = paper_scores(study.name, row, theirs)
+        if any(name in printed for name in names):
+            means = [accuracy.mean(row, name) for name in names]
+            numbers = [printed.get(name) for name in names]
+            gaps = [
+                None if mean is None or number is None else mean - number
+                for mean, number in zip(means, numbers, strict=True)
+            ]
+            lines.append(Line("the paper", _values(numbers, digits=2), "paper"))
+            lines.append(Line("difference", _values(gaps, signed=True), "difference"))
+    reference = REFERENCE.get(study.name)
+    note = f"The paper's backbone: {theirs}. Bold: the best of ours. ±: standard deviation over "
+    note += "the splits."
+    if reference and any(v.mark for line in lines for v in line.values):
+        note += (
+            f" {MARK}: {reference} is significantly better there (p < 0.05, single-tailed "
+            "paired t-test over the splits)."
+        )
+    return Table("Test accuracy in %", ["", *names, "mean"], lines, note)
+
+
+def _own_values(
+    accuracy: Scores, row: str, best: dict[str, float], reference: str | None = None
+) -> list[Value]:
+    """Mean and deviation on each data set; marked where the reference is better for sure."""
+    values = []
+    for name in accuracy.datasets:
+        mean, spread = accuracy.mean(row, name), accuracy.spread(row, name)
+        if mean is None:
+            values.append(Value("–"))
+            continue
+        beaten = (
+            reference is not None
+            and row != reference
+            and accuracy.over_seeds(reference, row, name).is_significant
+        )
+        text = f"{mean:.1f}" if spread is None else f"{mean:.1f} ± {spread:.1f}"
+        values.append(Value(text, mean == best[name], MARK if beaten else ""))
+    average = accuracy.average(row)
+    shown = "–" if average is None else f"{average:.1f}"
+    return [*values, Value(shown, average is not None and average == best["mean"])]
+
+
+def _best(scores: Scores) -> dict[str, float]:
+    """The highest mean of every column; a table of a single row has no best."""
+    if len(scores.rows) < 2:
+        return dict.fromkeys([*scores.datasets, "mean"], float("inf"))
+    best = {
+        name: max(m for row in scores.rows if (m := scores.mean(row, name)) is not None)
+        for name in scores.datasets
+    }
+    averages = [a for row in scores.rows if (a := scores.average(row)) is not None]
+    return best | {"mean": max(averages, default=float("inf"))}
+
+
+def _values(
+    numbers: Sequence[float | None], *, signed: bool = False, digits: int = 1
+) -> list[Value]:
+    """Numbers and their mean, if all are known."""
+    known = [number for number in numbers if number is not None]
+    mean = float(np.mean(known)) if len(known) == len(numbers) else None
+    return [Value(_number(number, signed=signed, digits=digits)) for number in (*numbers, mean)]
+
+
+def _number(number: float | None, *, signed: bool = False, digits: int = 1) -> str:
+    """A number with a real minus, and no minus before nothing.
+
+    >>> _number(-0.04, signed=True), _number(-1.0), _number(None)
+    ('+0.0', '−1.0', '–')
+    """
+    if number is None:
+        return "–"
+    rounded = round(number, digits) + 0.0
+    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+
+
+def _f1_table(f1: Scores) -> Table:
+    lines = [Line(row, _own_values(f1, row, _best(f1))) for row in f1.rows]
+    return Table(
+        "F1 in % of the class that says “the same”",
+        ["", *f1.datasets, "mean"],
+        lines,
+        "Most test pairs of MRPC are of one class: accuracy alone hides a model that answers "
+        "little else.",
+    )
+
+
+def _test_table(reference: str, accuracy: Scores) -> Table:
+    """The reference against every other row: over the tasks, and task by task over the seeds."""
+    lines = []
+    for row in (row for row in accuracy.rows if row != reference):
+        tasks = accuracy.over_tasks(reference, row)
+        by_task = [accuracy.over_seeds(reference, row, name) for name in accuracy.datasets]
+        lines.append(Line(f"against {row}", [_tested(tasks), *map(_tested, by_task)]))
+    return Table(
+        f"Is “{reference}” better? Difference in points, p and number of pairs",
+        ["", "over tasks", *accuracy.datasets],
+        lines,
+        "Single-tailed paired t-tests. Over tasks, as in the paper: a pair is a data set. "
+        "In the other columns a pair is a split (with one way round, if there are two). "
+        "Bold: p < 0.05, not corrected for the number of tests.",
+    )
+
+
+def _tested(test: PairedTest) -> Value:
+    if test.pairs == 0:
+        return Value("–")
+    detail = f"p {test.p_text}, n {test.pairs}"
+    return Value(_number(test.difference, signed=True), test.is_significant, detail=detail)
+
+
+def _ways_table(found: list[Outcome]) -> Table:
+    """The unbalanced results apart: who has 8 examples, and who 24."""
+    scores: dict[tuple[str, str], dict[str, list[float]]] = {}
+    names = Scores.of(found).datasets
+    for one in found:
+        # The ways are named after labels, which differ by data set: here by their order.
+        way = "first class rare" if one.cell.counts[0][1] < one.cell.counts[1][1] else "second rare"
+        by_name = scores.setdefault((one.cell.row, way), {})
+        by_name.setdefault(one.cell.dataset, []).append(100 * one.test["accuracy"])
+    lines = [
+        Line(
+            f"{row}: {way}",
+            _values([float(np.mean(by[name])) if name in by else None for name in names]),
+        )
+        for (row, way), by in scores.items()
+    ]
+    return Table(
+        "Test accuracy in % by which class is rare",
+        ["", *names, "mean"],
+        lines,
+        "Classes in alphabetical order. In the table above both ways are pooled.",
+    )
+
+
+def _prompts_table(accuracy: Scores) -> Table:
+    """Mean and deviation over the prompts, with the tests on both."""
+    lines = []
+    for name in accuracy.datasets:
+        by_row = {row: accuracy.values.get((row, name), {}) for row in ("cp-tuning", "pet")}
+        if not all(by_row.values()):
+            continue
+        deviations = {row: _deviations(values) for row, values in by_row.items()}
+        seeds = [seed for seed in deviations["cp-tuning"] if seed in deviations["pet"]]
+        steadier = paired_t_test(
+            [deviations["pet"][s] for s in seeds], [deviations["cp-tuning"][s] for s in seeds]
+        )
+        numbers = []
+        for row, values in by_row.items():
+            mean = f"{np.mean(list(values.values())):.1f}"
+            spread = f"{np.mean(list(deviations[row].values())):.1f}" if deviations[row] else "–"
+            numbers.append(Value(f"{mean} ± {spread}"))
+        tests = [_tested(accuracy.over_seeds("cp-tuning", "pet", name)), _tested(steadier)]
+        lines.append(Line(name, [*numbers, *tests]))
+        printed = [_printed_prompt(row, name) for row in by_row]
+        if all(printed):
+            lines.append(Line("the paper", [*map(Value, printed), Value(""), Value("")], "paper"))
+    return Table(
+        "Five prompts: mean accuracy in % ± deviation over the prompts",
+        ["", "cp-tuning", "pet", "more accurate", "steadier"],
+        lines,
+        "The deviation is that over the prompts, averaged over the splits. More accurate: a pair "
+        "is a prompt and a split. Steadier: a pair is a split, with PET's deviation minus "
+        "CP-Tuning's. Bold: p < 0.05.",
+    )
+
+
+def _deviations(values: dict[tuple[str, int], float]) -> dict[int, float]:
+    """By seed, the standard deviation over the prompts."""
+    ordered = sorted(values.items(), key=lambda item: item[0][1])
+    by_seed = {
+        seed: [value for _, value in group]
+        for seed, group in groupby(ordered, key=lambda item: item[0][1])
+    }
+    return {s: float(np.std(v, ddof=1)) for s, v in by_seed.items() if len(v) > 1}
+
+
+def _printed_prompt(row: str, dataset: str) -> str:
+    mean = paper_scores("prompts", row).get(dataset)
+    spread = paper_scores("prompts", row, table="deviations").get(dataset)
+    return "" if mean is None or spread is None else f"{mean:.2f} ± {spread:.2f}"
+
+
+def _about_backbone(records: Records, studies: Sequence[Study]) -> list[str]:
+    """Plain words where the backbone is not the paper's."""
+    backbone = records.backbone
+    theirs = paper_backbone(studies[0].name, str(backbone["name"]))
+    size = f"{backbone['parameters'] / 1e6:.1f} M parameters"
+    if is_paper_backbone(str(backbone["name"]), theirs):
+        return []
+    return [
+        f"The backbone is {backbone['name']} ({size}), not the paper's {theirs}: the levels are "
+        "not to be expected to agree. What can be compared is which row is above which."
+    ]
+
+
+def _costs(records: Records, cells: list[Cell]) -> list[str]:
+    """How many runs, how long each, and on what."""
+    runs = {key: run for cell in cells for key in cell.keys if (run := records.run(key))}
+    if not runs:
+        return []
+    seconds: dict[str, list[float]] = {}
+    for run in runs.values():
+        seconds.setdefault(run["configuration"]["method"], []).append(run["seconds"])
+    total = sum(sum(part) for part in seconds.values())
+    each = ", ".join(f"{method} {np.mean(part):.2f} s" for method, part in seconds.items())
+    devices = sorted({run["hardware"]["device"] for run in runs.values()})
+    return [
+        f"{len(runs)} training runs, {duration(total)} in all, on {', '.join(devices)}.",
+        f"A run takes: {each}.",
+    ]
+
+
+def _facts(cells: list[Cell], found: list[Outcome]) -> list[str]:
+    seeds = sorted({cell.seed for cell in cells})
+    sizes = sorted({len(cell.keys) for cell in cells})
+    points = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}" if sizes else "0"
+    facts = [
+        f"Splits: {', '.join(map(str, seeds))}. Configurations that the dev split chose among, "
+        f"for each split: {points}. The test set was scored once, with the chosen one."
+    ]
+    if any(cell.fast for cell in cells):
+        facts.append(
+            "This is the fast version: two splits and two learning rates at most, one batch size."
+        )
+    rows = {one.cell.dataset: one.test["rows"] for one in found}
+    printed = paper()["sizes"]
+    other = [
+        f"{name} {rows[name]:,} ({printed[name][1]:,})"
+        for name in rows
+        if name in printed and printed[name][1] != rows[name]
+    ]
+    if other:
+        facts.append(f"Test sets of another size than the paper's: {', '.join(other)}.")
+    return facts
+
+
+def _shortcomings(records: Records, cells: list[Cell], found: list[Outcome]) -> list[str]:
+    said = []
+    left = [cell for cell in cells if not records.is_done(cell)]
+    if left:
+        said.append(f"Not finished: {len(left)} of {len(cells)} cells are still to be run.")
+    failures = Counter(
+        (cell.row, cell.dataset, run["failed"])
+        for cell in cells
+        for key in cell.keys
+        if (run := records.run(key)) and "failed" in run
+    )
+    said += [
+        f"{row} on {dataset} failed in {count} runs: {why}"
+        for (row, dataset, why), count in failures.items()
+    ]
+    if not cells:
+        said.append("Nothing of it was run.")
+    return said

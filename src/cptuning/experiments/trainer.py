@@ -1,0 +1,225 @@
+"""One backbone in one process: it is loaded once and put back as it was before every training."""
+
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cptuning.data import load_test
+from cptuning.data.sources import Labelled
+from cptuning.errors import CPTuningError
+from cptuning.experiments.plan import Candidate, Cell, data_hash, load_split
+from cptuning.registry import make_classifier
+from cptuning.reporting.metrics import Confusion
+from cptuning.reporting.projection import subsample
+from cptuning.storage import versions
+
+if TYPE_CHECKING:
+    from cptuning.backbone import Backbone
+    from cptuning.estimator import TextClassifier
+
+# The sets whose F1 is usual: of the class that says "the same".
+POSITIVE = {"MRPC": "equivalent", "QQP": "duplicate"}
+MOST_PICTURED = 1000
+
+
+@dataclass
+class Fitted:
+    """A trained candidate and its record."""
+
+    record: dict[str, Any]
+    classifier: "TextClassifier"
+    restore: Callable[[], None] = lambda: None
+    """Puts its weights back into the backbone; needless until another training."""
+
+
+class Trainer:
+    """Trains candidates one after another on a backbone that it loads once."""
+
+    def __init__(self, backbone: str, device: str = "auto", data: Path | None = None) -> None:
+        self.name, self.device, self.data = backbone, device, data
+        self._tests: dict[str, Labelled] = {}
+
+    @cached_property
+    def _backbone(self) -> "Backbone":
+        from cptuning.backbone import load_backbone
+        from cptuning.training import Processes
+
+        backbone = load_backbone(self.name)
+        backbone.model.to(Processes.find(self.device).device)  # type: ignore[arg-type]
+        return backbone
+
+    @cached_property
+    def _untrained(self) -> Callable[[], None]:
+        return _snapshot(self._backbone)
+
+    @cached_property
+    def backbone_facts(self) -> dict[str, Any]:
+        """The backbone's name (of a folder, its last part), parameters and the weights' hash."""
+        self._untrained()
+        weights = sha256()
+        for name, value in sorted(self._backbone.model.state_dict().items()):
+            weights.update(name.encode("utf-8"))
+            weights.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return {
+            "name": Path(self.name).name if Path(self.name).is_dir() else self.name,
+            "architecture": type(self._backbone.model).__name__,
+            "parameters": sum(p.numel() for p in self._backbone.model.parameters()),
+            "weights": weights.hexdigest(),
+        }
+
+    def classifier(self, cell: Cell, candidate: Candidate) -> "TextClassifier":
+        """The candidate's classifier on the untrained backbone."""
+        self._untrained()
+        return make_classifier(
+            cell.method,
+            backbone=self._backbone,
+            random_state=cell.seed,
+            device=self.device,
+            verbose=False,
+            **candidate.parameters,
+        )
+
+    def fit(self, cell: Cell, candidate: Candidate) -> Fitted:
+        """Train on the cell's training examples, score on its dev examples; test is not touched."""
+        train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
+        memory = _PeakMemory(self._backbone)
+        started = time.perf_counter()
+        classifier = self.classifier(cell, candidate)
+        record: dict[str, Any] = {
+            "key": candidate.key,
+            "configuration": candidate.configuration,
+            "versions": versions(),
+            "hardware": hardware(self._backbone),
+        }
+        try:
+            classifier.fit(train.examples, train.labels, dev.examples, dev.labels)
+            best = classifier.history_.best
+            assert best is not None  # There is a dev set.
+            record["dev"] = {"accuracy": best.accuracy, "log_loss": -best.negative_log_loss}
+            record["best_step"] = classifier.history_.best_step
+            record["search"] = _searched(classifier)
+        except CPTuningError as error:  # This candidate can't be trained; others may.
+            record["failed"] = str(error)
+        record["seconds"] = round(time.perf_counter() - started, 3)
+        record["peak_memory_mb"] = memory.read()
+        return Fitted(record, classifier)
+
+    def hold(self, fitted: Fitted) -> None:
+        """Keep the weights of what was just trained in memory, whatever is trained next."""
+        fitted.restore = _snapshot(self._backbone)
+
+    def test(self, cell: Cell, fitted: Fitted) -> tuple[dict[str, Any], list[str]]:
+        """The test score of the chosen candidate, and its answers."""
+        fitted.restore()
+        data = self._test_data(cell.dataset)
+        started = time.perf_counter()
+        answers = [str(answer) for answer in fitted.classifier.predict(data.examples)]
+        seconds = time.perf_counter() - started
+        confusion = Confusion.of(data.labels, answers)
+        score = {
+            "key": fitted.record["key"],
+            "accuracy": confusion.accuracy,
+            "macro_f1": confusion.macro_f1,
+            "majority": confusion.majority,
+            "rows": confusion.n,
+            "sha256": data_hash(data),
+            "seconds": round(seconds, 3),
+        }
+        if cell.dataset in POSITIVE:
+            by_class = {one.label: one.f1 for one in confusion.by_class()}
+            score["f1"] = by_class.get(POSITIVE[cell.dataset], 0.0)
+        return score, answers
+
+    def embeddings(self, cell: Cell, fitted: Fitted) -> dict[str, Any]:
+        """Embeddings and labels of the training examples and of some test examples."""
+        fitted.restore()
+        train, _ = load_split(cell.dataset, cell.seed, cell.counts, self.data)
+        test = self._test_data(cell.dataset)
+        rows = subsample(len(test.labels), MOST_PICTURED)
+        both = [train, Labelled(test.examples.take(rows), [test.labels[i] for i in rows])]
+        vectors = [fitted.classifier.transform(part.examples) for part in both]
+        return {
+            "embeddings": np.concatenate(vectors).astype(np.float16),
+            "labels": np.array([label for part in both for label in part.labels]),
+            "is_train": np.arange(len(train.labels) + len(rows)) < len(train.labels),
+        }
+
+    def estimate_seconds(self, cell: Cell, candidate: Candidate) -> float:
+        """How long a run would take; two steps are made to find out."""
+        train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
+        classifier = self.classifier(cell, candidate)
+        return classifier.estimate_seconds(train.examples, train.labels, dev.examples, dev.labels)
+
+    def _test_data(self, dataset: str) -> Labelled:
+        if dataset not in self._tests:
+            self._tests[dataset] = load_test(dataset, self.data)
+        return self._tests[dataset]
+
+
+def _snapshot(backbone: "Backbone") -> Callable[[], None]:
+    """A way to put the weights, and what of them may learn, back as they are now."""
+    from cptuning.methods.classification import snapshot
+
+    put_back = snapshot(backbone)
+    may_learn = [parameter.requires_grad for parameter in backbone.model.parameters()]
+
+    def restore() -> None:
+        put_back()
+        for parameter, learns in zip(backbone.model.parameters(), may_learn, strict=True):
+            parameter.requires_grad_(learns)
+
+    return restore
+
+
+def _searched(classifier: "TextClassifier") -> dict[str, Any]:
+    """What a method that searches has looked for and found."""
+    names = ("search", "candidates", "candidate_steps")
+    found = {name: classifier.training_[name] for name in names if name in classifier.training_}
+    if found:
+        settings = classifier.settings_
+        found |= {"template": settings.template, "label_words": settings.label_words}
+    return found
+
+
+def hardware(backbone: "Backbone") -> dict[str, Any]:
+    """What a run ran on, in words that tell nothing of whose machine it is."""
+    import torch
+
+    device = backbone.model.device
+    if device.type == "cuda":
+        return {"device": torch.cuda.get_device_name(device)}
+    return {
+        "device": device.type,
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+class _PeakMemory:
+    """The most memory used since it was made: of the GPU; on a CPU, by the process ever."""
+
+    def __init__(self, backbone: "Backbone") -> None:
+        import torch
+
+        self._device = backbone.model.device
+        if self._device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self._device)
+
+    def read(self) -> int:
+        """In megabytes."""
+        import resource
+
+        import torch
+
+        if self._device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self._device) / 1e6)
+        unit = 1 if sys.platform == "darwin" else 1024
+        return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6)

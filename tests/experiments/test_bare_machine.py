@@ -1,0 +1,34 @@
+"""A machine that only trains: no typer, rich, scikit-learn, scipy or matplotlib."""
+
+import subprocess
+import sys
+
+from tests.experiments.conftest import keys_of
+
+BARE = """
+import runpy
+from importlib.machinery import PathFinder
+
+ABSENT = ("typer", "rich", "sklearn", "scipy", "matplotlib", "onnxruntime", "accelerate", "pandas")
+find = PathFinder.find_spec
+
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] in ABSENT else find(name, path, target)
+
+PathFinder.find_spec = find_spec
+runpy.run_module("cptuning.experiments", run_name="__main__")
+"""
+
+
+def test_the_runs_need_torch_and_transformers_alone(request_for):
+    request = request_for()
+    words = ["main", "--output", request.output, "--backbone", request.backbone]
+    words += ["--data", request.data, "--datasets", "CR", "--seeds", "13", "--steps", "1"]
+    words += ["--methods", "pet,cp-tuning", "--fast", "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, *map(str, words)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(keys_of(request.output)) == 4
+    assert len(keys_of(request.output, "tests")) == 2
+    assert "The report needs" in done.stderr

@@ -1,0 +1,153 @@
+"""What a request asks for: how many runs, which grid, and what tells one run from another."""
+
+import pytest
+
+from cptuning.errors import CPTuningError
+from cptuning.experiments.plan import PAPER_GRID, SMALL_GRID, grid_for, key_of, load_split, plan
+from cptuning.experiments.studies import PAPER_METHODS, STUDIES
+
+SMALL = {"name": "small", "weights": "abc", "parameters": 28_000_000}
+LARGE = {"name": "large", "weights": "abc", "parameters": 355_000_000}
+
+
+def settings_of(tasks):
+    return [c.configuration["settings"] for task in tasks for c in task.candidates]
+
+
+def test_the_paper_s_grid_is_for_large_backbones_and_small_ones_have_higher_rates():
+    assert grid_for(355_000_000) == PAPER_GRID
+    assert len(PAPER_GRID.rates) * len(PAPER_GRID.batch_sizes) == 12
+    assert PAPER_GRID.rates == (1e-5, 3e-5, 5e-5)
+    assert grid_for(27_900_000) == SMALL_GRID
+    assert max(SMALL_GRID.rates) == 1e-4
+
+
+@pytest.mark.parametrize(("backbone", "grid"), [(SMALL, SMALL_GRID), (LARGE, PAPER_GRID)])
+def test_a_cell_has_every_point_of_the_grid_once(request_for, backbone, grid):
+    (task,) = plan(request_for(fast=False, methods=("pet",)), backbone)
+    points = {(s["learning_rate"], s["batch_size"]) for s in settings_of([task])}
+    assert points == {(r, n) for r in grid.rates for n in grid.batch_sizes}
+    assert len(set(task.cell.keys)) == 12
+
+
+def test_main_has_the_paper_s_eight_methods(request_for):
+    tasks = plan(request_for(methods=(), datasets=("CR", "MR"), seeds=(13, 21)), SMALL)
+    assert [task.cell.row for task in tasks[:8]] == list(PAPER_METHODS)
+    assert len(tasks) == 8 * 2 * 2
+
+
+def test_fast_has_two_seeds_and_two_points(request_for):
+    tasks = plan(request_for(seeds=(13, 21, 42), fast=True), SMALL)
+    assert {task.cell.seed for task in tasks} == {13, 21}
+    assert {len(task.candidates) for task in tasks} == {2}
+
+
+def test_warp_whose_language_model_is_frozen_has_rates_around_its_own(request_for):
+    (task,) = plan(request_for(methods=("warp",), fast=False), SMALL)
+    assert min(s["learning_rate"] for s in settings_of([task])) >= 1e-3
+
+
+def test_the_ablation_changes_one_thing_at_a_time(request_for):
+    tasks = plan(request_for("ablation", methods=()), SMALL)
+    full = settings_of(tasks)[0]
+    changed = {
+        task.cell.row: {
+            name: value for name, value in settings_of([task])[0].items() if value != full[name]
+        }
+        for task in tasks
+    }
+    assert changed == {
+        "full": {},
+        "without MLM": {"contrastive_weight": 1.0},
+        "with α, log Σ": {"form": "log_sum"},
+        "without α, Σ log": {"relaxation": False},
+        "without α, log Σ": {"relaxation": False, "form": "log_sum"},
+        "without similarity averaging": {"loss": "sampled-pccl"},
+    }
+
+
+def test_studies_share_runs_that_are_the_same(request_for):
+    main = plan(request_for(methods=("cp-tuning",)), SMALL)
+    ablation = plan(request_for("ablation", methods=()), SMALL)
+    assert main[0].cell.keys == ablation[0].cell.keys
+
+
+def test_unbalanced_goes_both_ways_round_in_train_and_dev(request_for, data):
+    tasks = plan(request_for("unbalanced", methods=("pet",)), SMALL)
+    ways = [dict(task.cell.counts) for task in tasks]
+    assert {"negative": 8, "positive": 24} in ways
+    assert {"negative": 24, "positive": 8} in ways
+    assert {s["batches"] for s in settings_of(tasks)} == {"uniform", "balanced"}
+    cell = tasks[0].cell
+    train, dev = load_split("CR", 13, cell.counts, data)
+    assert train.labels.count("negative") == 8
+    assert train.labels.count("positive") == 24
+    assert dev.labels.count("negative") == 8
+    assert not set(train.examples) & set(dev.examples)
+
+
+def test_the_prompt_study_gives_both_methods_the_same_five_templates(request_for):
+    tasks = plan(request_for("prompts", methods=()), SMALL)
+    by_row = {}
+    for task in tasks:
+        by_row.setdefault(task.cell.row, set()).add(settings_of([task])[0]["template"])
+    assert by_row["cp-tuning"] == by_row["pet"]
+    assert len(by_row["pet"]) == 5
+
+
+def test_the_key_is_of_everything_that_decides_the_outcome(request_for):
+    def keys(backbone=SMALL, **changes):
+        return {k for t in plan(request_for(**changes), backbone) for k in t.cell.keys}
+
+    usual = keys()
+    assert keys() == usual
+    assert keys(output="elsewhere", device="auto", workers=3) == usual
+    assert not keys(steps=2) & usual
+    assert not keys(seeds=(21,)) & usual
+    assert not keys(datasets=("MR",)) & usual
+    assert not keys(backbone=SMALL | {"weights": "other"}) & usual
+    assert key_of({"a": {"b": 1, "c": 2}}) == key_of({"a": {"c": 2, "b": 1}})
+
+
+def test_other_examples_make_another_key(request_for, tmp_path):
+    from tests.experiments.conftest import BAD, GOOD, write_dataset
+
+    write_dataset(tmp_path / "other", "CR", {"negative": BAD[::-1], "positive": GOOD})
+    mine, other = (
+        plan(request_for(data=folder) if folder else request_for(), SMALL)[0].cell.keys
+        for folder in (None, tmp_path / "other")
+    )
+    assert not set(mine) & set(other)
+
+
+def test_every_study_is_about_the_paper_s_tasks():
+    for name, study in STUDIES.items():
+        if name not in ("main", "tsne"):
+            assert study.datasets == ("SST-2", "MR", "MRPC", "QQP")
+    assert STUDIES["tsne"].datasets == ("SST-2", "CR", "SUBJ")
+
+
+@pytest.mark.parametrize(
+    ("what", "changes", "sentence"),
+    [
+        ("maine", {}, "There is no study 'maine': use one of main, ablation,"),
+        ("main", {"methods": ("gpt",)}, "There is no method 'gpt': use some of"),
+        ("ablation", {"methods": ("pet",)}, "The study ablation has none of the methods pet."),
+        ("main", {"seeds": ()}, "No seeds are given"),
+        ("main", {"workers": 0}, "--workers is 0"),
+        ("main", {"datasets": ("GSM8K",)}, "There is no data set 'GSM8K'"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(request_for, what, changes, sentence):
+    with pytest.raises(CPTuningError, match=sentence.replace("(", r"\(")):
+        plan(request_for(what, **changes), SMALL)
+
+
+def test_tuning_tries_the_same_values_each_time_and_leaves_the_row_s_own_alone(request_for):
+    pytest.importorskip("optuna")
+    tasks = plan(request_for("parameters", tune=True), SMALL)
+    again = plan(request_for("parameters", tune=True), SMALL)
+    assert [task.cell.keys for task in tasks] == [task.cell.keys for task in again]
+    margins = {s["margin"] for s in settings_of(t for t in tasks if t.cell.row == "m = 0.2")}
+    assert margins == {0.2}
+    assert len({s["xi"] for s in settings_of(tasks[:1])}) > 10

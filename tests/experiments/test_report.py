@@ -1,0 +1,209 @@
+"""The report: ours, the paper's, the majority, the difference; tests by hand; two directories."""
+
+import csv
+import json
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cptuning.experiments.compare import compare
+from cptuning.experiments.plan import Cell
+from cptuning.experiments.records import Records
+from cptuning.experiments.report import write_report
+from cptuning.experiments.results import Scores, outcomes
+from cptuning.experiments.sections import document
+from cptuning.experiments.statistics import paired_t_test
+from cptuning.experiments.studies import STUDIES
+
+SEEDS = (13, 21, 42, 87, 100)
+ROBERTA = {"name": "roberta-large", "weights": "r", "parameters": 355_000_000}
+SMALL = {"name": "embedded", "weights": "e", "parameters": 28_000_000}
+
+
+def made_up(folder, scores, study="main", backbone=SMALL, **changes):
+    """A directory with the given test accuracies in %: (row, dataset[, variant]) to one a seed."""
+    records, cells = Records(folder), []
+    for place, values in scores.items():
+        row, dataset, variant = (*place, "")[:3]
+        for seed, value in zip(SEEDS, values, strict=False):
+            key = f"{study}-{row}-{dataset}-{variant}-{seed}".replace("/", "-").replace(" ", "-")
+            cell = Cell(study, row, dataset, seed, "pet", (key,), variant=variant, **changes)
+            configuration = {
+                "method": "pet",
+                "settings": {"learning_rate": 1e-4, "batch_size": 8},
+            }
+            records.write(
+                "runs",
+                key,
+                {
+                    "key": key,
+                    "configuration": configuration,
+                    "dev": {"accuracy": 0.9, "log_loss": 0.2},
+                    "best_step": 5,
+                    "seconds": 0.5,
+                    "hardware": {"device": "cpu"},
+                },
+            )
+            test = {"key": key, "accuracy": value / 100, "macro_f1": 0.5, "majority": 0.684}
+            test |= {"rows": 408, "dev_accuracy": 0.9}
+            if dataset in ("MRPC", "QQP"):
+                test["f1"] = 0.6
+            records.write("tests", key, test)
+            cells.append(cell)
+    records.add_to_plan(cells, backbone)
+    return Records(folder)
+
+
+def lines_of(records, study, table=0):
+    section = document(records, [STUDIES[study]]).sections[0]
+    return {
+        (i, line.name): [v.whole + v.mark for v in line.values]
+        for i, line in enumerate(section.tables[table].lines)
+    }
+
+
+OURS, THEIRS = (80.0, 82.0, 84.0, 81.0, 83.0), (78.0, 79.0, 83.0, 77.0, 80.0)
+
+
+def test_the_t_test_is_single_tailed_and_paired():
+    differences = np.subtract(OURS, THEIRS)
+    t = differences.mean() / (differences.std(ddof=1) / sqrt(5))
+    by_hand = float(stats.t.sf(t, df=4))
+    test = paired_t_test(OURS, THEIRS)
+    assert test.p == pytest.approx(by_hand)
+    assert test.difference == pytest.approx(2.6)
+    assert test.pairs == 5
+    assert paired_t_test(THEIRS, OURS).p == pytest.approx(1 - by_hand)
+    assert paired_t_test([1.0, 2.0], [0.0, 1.0]).p is None  # all alike: nothing to tell from
+
+
+def test_ours_the_paper_s_the_majority_and_the_difference(tmp_path):
+    records = made_up(
+        tmp_path,
+        {("pet", "MRPC"): THEIRS, ("cp-tuning", "MRPC"): OURS},
+    )
+    lines = lines_of(records, "main")
+    assert lines[0, "majority"] == ["68.4", "68.4"]
+    assert lines[1, "pet"] == ["79.4 ± 2.3†", "79.4"]
+    assert lines[2, "the paper"] == ["66.23", "66.23"]
+    assert lines[3, "difference"] == ["+13.2", "+13.2"]
+    assert lines[4, "cp-tuning"] == ["82.0 ± 1.6", "82.0"]
+    assert lines[6, "difference"] == ["+9.4", "+9.4"]
+    assert lines_of(records, "main", 1)[0, "pet"] == ["60.0 ± 0.0", "60.0"]
+    assert lines_of(records, "main", 2) == {
+        (0, "against pet"): ["+2.6 (p –, n 1)", "+2.6 (p 0.003, n 5)"]
+    }
+
+
+def test_the_test_over_tasks_is_the_paper_s(tmp_path):
+    paper = {"SST-2": (90.0, 80.0), "MR": (85.0, 82.0), "CR": (88.0, 87.0)}
+    scores = {}
+    for name, (own, pet) in paper.items():
+        scores["cp-tuning", name] = [own] * 5
+        scores["pet", name] = [pet] * 5
+    found = Scores.of(outcomes(made_up(tmp_path, scores)))
+    expected = stats.ttest_rel((90, 85, 88), (80, 82, 87), alternative="greater").pvalue
+    test = found.over_tasks("cp-tuning", "pet")
+    assert test.p == pytest.approx(expected)
+    assert test.pairs == 3
+
+
+def test_the_best_of_ours_is_bold_and_the_backbone_is_told_plainly(tmp_path):
+    records = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    files = {
+        path.name: path.read_text() for path in write_report(records, [STUDIES["main"]], "main")
+    }
+    assert set(files) == {"main.md", "main.tex", "main.csv", "main.html"}
+    warning = "The backbone is embedded (28.0 M parameters), not the paper&#x27;s RoBERTa-large"
+    assert warning in files["main.html"]
+    assert warning.replace("&#x27;", "'") in files["main.md"]
+    assert "| cp-tuning | **82.0 ± 1.6** | **82.0** |" in files["main.md"]
+    assert "<b>82.0 ± 1.6</b>" in files["main.html"]
+    assert r"cp-tuning & \textbf{82.0 $\pm$ 1.6} & \textbf{82.0} \\" in files["main.tex"]
+    assert r"79.4 $\pm$ 2.3$^\dagger$" in files["main.tex"]
+    for outside in ("http://", "https://", "<script"):
+        assert outside not in files["main.html"].replace("http://www.w3.org", "")
+
+
+def test_the_paper_s_own_backbone_needs_no_warning(tmp_path):
+    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS}, backbone=ROBERTA)
+    assert document(records, [STUDIES["main"]]).warnings == []
+
+
+def test_csv_has_a_row_a_seed(tmp_path):
+    records = made_up(tmp_path, {("cp-tuning", "MRPC"): OURS})
+    write_report(records, [STUDIES["main"]], "main")
+    rows = list(csv.DictReader((tmp_path / "main.csv").open()))
+    assert [row["seed"] for row in rows] == [str(seed) for seed in SEEDS]
+    assert rows[0]["accuracy"] == "0.8"
+    assert rows[0]["f1"] == "0.6"
+    assert rows[0]["learning_rate"] == "0.0001"
+
+
+def test_prompts_have_mean_deviation_and_tests_on_both(tmp_path):
+    scores = {}
+    for number, prompt in enumerate(("a", "b", "c")):
+        scores["cp-tuning", "MR", prompt] = [80.0 + number, 81.0 + number, 80.5 + 2 * number]
+        scores["pet", "MR", prompt] = [70.0 + 5 * number, 72.0 + 6 * number, 71.0 + 4 * number]
+    lines = lines_of(made_up(tmp_path, scores, "prompts"), "prompts", 1)
+    own = np.mean([1.0, 1.0, 2.0])
+    pet = np.mean([5.0, 6.0, 4.0])
+    values = lines[0, "MR"]
+    assert values[0].endswith(f"± {own:.1f}")
+    assert values[1].endswith(f"± {pet:.1f}")
+    assert "n 9" in values[2]
+    steadier = stats.ttest_rel((5, 6, 4), (1, 1, 2), alternative="greater").pvalue
+    assert values[3] == f"+{pet - own:.1f} (p {steadier:.3f}, n 3)"
+    assert lines[1, "the paper"][:2] == ["88.38 ± 1.46", "86.28 ± 1.70"]
+
+
+def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
+    rows = [row.name for row in STUDIES["parameters"].rows("MR")]
+    scores = {(row, name): OURS[:2] for row in rows for name in ("MR", "MRPC")}
+    records = made_up(tmp_path, scores, "parameters")
+    files = write_report(records, [STUDIES["parameters"]], "parameters")
+    pictures = sorted(path.name for path in files if path.suffix == ".png")
+    assert pictures == [
+        "parameters-contrastive-weight.png",
+        "parameters-margin.png",
+        "parameters-tau-n.png",
+        "parameters-xi.png",
+    ]
+    html = (tmp_path / "parameters.html").read_text()
+    assert html.count("<svg") == 4
+    assert "MRPC" in html[html.index("<svg") : html.index("</svg>")]
+
+
+def test_what_is_missing_failed_or_fast_is_said(tmp_path):
+    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS}, fast=True)
+    failed = Cell("main", "pet", "MR", 13, "pet", ("failed",))
+    missing = Cell("main", "warp", "MR", 13, "warp", ("missing",))
+    run = json.loads((tmp_path / "runs" / "main-cp-tuning-MR--13.json").read_text())
+    del run["dev"]
+    records.write("runs", "failed", run | {"failed": "The word is not in the vocabulary."})
+    records.add_to_plan([failed, missing], SMALL)
+    section = document(Records(tmp_path), [STUDIES["main"]]).sections[0]
+    assert section.warnings == [
+        "Not finished: 1 of 7 cells are still to be run.",
+        "pet on MR failed in 1 runs: The word is not in the vocabulary.",
+    ]
+    assert any("fast version" in fact for fact in section.facts)
+    assert any("MR 408 (2,000)" in fact for fact in section.facts)
+
+
+def test_two_directories_are_compared_split_by_split(tmp_path):
+    made_up(tmp_path / "a", {("pet", "MR"): THEIRS, ("warp", "MR"): THEIRS})
+    made_up(tmp_path / "b", {("pet", "MR"): OURS[:4]}, backbone=ROBERTA)
+    (found,) = compare(tmp_path / "a", tmp_path / "b")
+    assert (found.study, found.row, found.dataset) == ("main", "pet", "MR")
+    assert found.first == pytest.approx(np.mean(THEIRS[:4]))
+    assert found.test == paired_t_test(OURS[:4], THEIRS[:4])
+
+
+def test_embeddings_are_drawn_with_their_accuracy(run):
+    _, files = run("tsne", datasets=("CR",), methods=("cp-tuning",), seeds=(13, 21))
+    html = files["tsne.html"].read_text()
+    assert "CR, split 13: 8 training examples (diamonds) and 12 test examples" in html
+    assert html.count("<svg") == 1  # a picture of one split

@@ -1,0 +1,260 @@
+"""A sweep: dev alone chooses, what is done stays done, and a kill loses only what is in flight."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from threading import Thread
+
+import pytest
+from tests.experiments.conftest import keys_of, write_rows
+
+from cptuning.errors import CPTuningError
+from cptuning.experiments.plan import plan
+from cptuning.experiments.records import Records
+from cptuning.experiments.trainer import Fitted, Trainer
+from cptuning.experiments.worker import work
+
+BACKBONE = {"name": "none", "weights": "abc", "parameters": 28_000_000}
+
+
+class FakeTrainer:
+    """Trains nothing: says what it is told to say, and remembers what it was asked."""
+
+    def __init__(self, dev=lambda candidate: (0.5, 0.5), seconds=0.0):
+        self.dev, self.seconds = dev, seconds
+        self.fits, self.tests = [], []
+
+    def fit(self, cell, candidate):
+        self.fits.append(candidate.key)
+        time.sleep(self.seconds)
+        record = {"key": candidate.key, "configuration": candidate.configuration, "seconds": 0.1}
+        score = self.dev(candidate)
+        if isinstance(score, str):
+            return Fitted(record | {"failed": score}, None)
+        accuracy, log_loss = score
+        dev = {"accuracy": accuracy, "log_loss": log_loss}
+        return Fitted(record | {"dev": dev, "best_step": 1}, None)
+
+    def hold(self, fitted):
+        pass
+
+    def test(self, cell, fitted):
+        self.tests.append(fitted.record["key"])
+        return {"key": fitted.record["key"], "accuracy": 0.7, "majority": 0.5, "rows": 12}, ["a"]
+
+
+def rate(candidate):
+    return candidate.configuration["settings"]["learning_rate"]
+
+
+def test_dev_accuracy_chooses_then_log_loss_and_only_the_chosen_is_tested(request_for, tmp_path):
+    tasks = plan(request_for(fast=False, methods=("cp-tuning",)), BACKBONE)
+    (task,) = tasks
+    wanted = task.candidates[7]
+    trainer = FakeTrainer(lambda c: (0.8, 0.3 if c is wanted else 0.4))
+    records = Records(tmp_path)
+    work(tasks, records, trainer)
+    assert records.chosen(task.cell)["key"] == wanted.key
+    assert trainer.tests == [wanted.key]
+    assert len(trainer.fits) == 12  # The chosen one's weights were still there.
+    assert keys_of(tmp_path, "tests") == {wanted.key}
+    assert [path.stem for path in (tmp_path / "predictions").iterdir()] == [wanted.key]
+
+
+def test_a_candidate_that_fails_is_recorded_and_never_chosen(request_for, tmp_path):
+    tasks = plan(request_for(methods=("cp-tuning",)), BACKBONE)
+    bad = tasks[0].candidates[0]
+    trainer = FakeTrainer(lambda c: "not finite" if c is bad else (0.1, 3.0))
+    records = Records(tmp_path)
+    work(tasks, records, trainer)
+    assert records.run(bad.key)["failed"] == "not finite"
+    assert trainer.tests == [tasks[0].candidates[1].key]
+    nothing = FakeTrainer(lambda c: "not finite")
+    work(tasks, Records(tmp_path / "all-fail"), nothing)
+    assert nothing.tests == []
+
+
+def test_workers_on_one_directory_train_nothing_twice(request_for, tmp_path):
+    tasks = plan(
+        request_for(methods=("pet", "cp-tuning"), datasets=("CR", "MR"), seeds=(13, 21)), BACKBONE
+    )
+    tasks += plan(request_for("ablation", methods=()), BACKBONE)  # shares runs with main
+    trainer = FakeTrainer(seconds=0.01)
+    threads = [Thread(target=work, args=(tasks, Records(tmp_path), trainer)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert sorted(trainer.fits) == sorted({key for task in tasks for key in task.cell.keys})
+    assert all(Records(tmp_path).is_done(task.cell) for task in tasks)
+
+
+def test_a_lock_is_free_again_when_its_holder_is_gone(tmp_path):
+    records = Records(tmp_path)
+    with records.lock("x") as first, records.lock("x") as second, records.lock("y") as other:
+        assert (first, second, other) == (True, False, True)
+    code = f"""
+import time; from pathlib import Path; from cptuning.experiments.records import Records
+with Records(Path({str(tmp_path)!r})).lock("x"):
+    print("held", flush=True); time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with records.lock("x") as is_mine:
+            assert not is_mine
+        holder.kill()
+        holder.wait()
+    with records.lock("x") as is_mine:
+        assert is_mine
+
+
+def test_adding_a_seed_or_a_method_adds_only_its_runs(run, request_for):
+    folder = request_for().output
+    run(methods=("cp-tuning",))
+    first = {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
+    assert len(first) == 2
+    run(methods=("cp-tuning", "warp"), seeds=(13, 21))
+    assert len(keys_of(folder)) == 8
+    assert {path: path.stat().st_mtime_ns for path in first} == first
+    _, files = run(methods=("warp",))  # All that the directory holds is in the report.
+    assert len(files["main.csv"].read_text().splitlines()) == 1 + 4
+
+
+def test_candidates_are_trained_and_chosen_without_the_test_file(run, request_for, tmp_path):
+    from tests.experiments.conftest import BAD, GOOD, write_dataset
+
+    folder = tmp_path / "data"
+    write_dataset(folder, "CR", {"negative": BAD, "positive": GOOD})
+    test = folder / "CR" / "test.jsonl.gz"
+    test.unlink()
+    with pytest.raises(CPTuningError, match=r"no test\.jsonl\.gz"):
+        run(data=folder, methods=("cp-tuning",))
+    output = request_for().output
+    assert len(keys_of(output)) == 2
+    assert keys_of(output, "tests") == set()
+    write_rows(test, [{"text_a": text, "label": "positive"} for text in GOOD[:5]])
+    run(data=folder, methods=("cp-tuning",))
+    (key,) = keys_of(output, "tests")
+    assert Records(output).test(key)["rows"] == 5
+
+
+def test_a_record_says_all_that_a_run_was(run, request_for):
+    run(methods=("pet",), datasets=("MRPC",))
+    records = Records(request_for().output)
+    (cell,) = records.planned()
+    chosen = records.chosen(cell)
+    configuration = chosen["configuration"]
+    assert configuration["method"] == "pet"
+    assert configuration["settings"]["label_words"] == {"not_equivalent": "No", "equivalent": "Yes"}
+    assert configuration["split"] == {"seed": 13, "counts": 16}
+    assert configuration["train"]["rows"] == 8
+    assert len(configuration["train"]["sha256"]) == 64
+    assert len(configuration["backbone"]["weights"]) == 64
+    assert configuration["backbone"]["name"] == "bert"  # no path of this machine
+    assert chosen["versions"]["torch"]
+    assert chosen["hardware"]["device"] == "cpu"
+    assert chosen["seconds"] > 0
+    assert chosen["peak_memory_mb"] > 0
+    assert set(chosen["dev"]) == {"accuracy", "log_loss"}
+    score = records.test(chosen["key"])
+    assert score["rows"] == 12
+    assert score["majority"] == 0.5
+    assert 0 <= score["f1"] <= 1
+    answers = (records.folder / "predictions" / f"{chosen['key']}.txt").read_text().splitlines()
+    assert len(answers) == 12
+    for path in records.folder.rglob("*.json"):
+        assert str(request_for().backbone) not in path.read_text()
+
+
+def test_the_weights_are_put_back_between_trainings_whatever_the_method(request_for, data, tiny):
+    methods = ("cp-tuning", "warp", "fine-tuning", "p-tuning", "lm-bff-l", "pet")
+    tasks = plan(request_for(methods=methods, steps=3), BACKBONE)
+    by_method = {task.cell.method: task for task in tasks}
+
+    def trained(trainer, method):
+        task = by_method[method]
+        return trainer.fit(task.cell, task.candidates[0]).record["dev"]
+
+    shared = Trainer(str(tiny("bert")), "cpu", data)
+    before = shared.backbone_facts["weights"]
+    in_a_row = {method: trained(shared, method) for method in (*methods, "cp-tuning")}
+    for method in ("cp-tuning", "fine-tuning"):
+        assert in_a_row[method] == trained(Trainer(str(tiny("bert")), "cpu", data), method)
+    del shared.backbone_facts
+    assert shared.backbone_facts["weights"] == before
+
+
+def test_the_held_weights_answer_as_they_did(request_for, data, tiny):
+    (task,) = plan(request_for(methods=("cp-tuning",), steps=20), BACKBONE)
+    trainer = Trainer(str(tiny("bert")), "cpu", data)
+    first = trainer.fit(task.cell, task.candidates[0])
+    trainer.hold(first)
+    _, answers = trainer.test(task.cell, first)
+    trainer.fit(task.cell, task.candidates[1])
+    assert trainer.test(task.cell, first)[1] == answers
+
+
+def command(request, *more):
+    words = [sys.executable, "-m", "cptuning.experiments", request.what]
+    words += ["--output", request.output, "--backbone", request.backbone, "--data", request.data]
+    words += [
+        "--datasets",
+        ",".join(request.datasets),
+        "--seeds",
+        ",".join(map(str, request.seeds)),
+    ]
+    words += ["--methods", ",".join(request.methods), "--device", "cpu", *more]
+    return list(map(str, words))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
+    request = request_for(methods=("cp-tuning",), seeds=(13, 21))
+    runs = request.output / "runs"
+    process = subprocess.Popen(command(request, "--steps", "60"), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(list(runs.glob("*.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, how)
+    _, stderr = process.communicate()
+    kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
+    assert 3 <= len(kept) < 24
+    assert all("dev" in json.loads(path.read_text()) for path in kept)
+    if how == signal.SIGINT:
+        assert "what is finished is kept" in stderr
+    run(methods=("cp-tuning",), seeds=(13, 21), steps=60, fast=False)
+    assert len(list(runs.glob("*.json"))) == 24
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_several_processes_share_the_work(run, request_for):
+    _, files = run(workers=2, seeds=(13, 21))
+    assert len(keys_of(request_for().output)) == 8
+    assert len(files["main.csv"].read_text().splitlines()) == 1 + 4
+
+
+def test_a_directory_is_about_one_backbone(run, tiny):
+    run(methods=("cp-tuning",))
+    with pytest.raises(CPTuningError, match="holds results of another backbone"):
+        run(methods=("cp-tuning",), backbone=str(tiny("roberta")))
+
+
+def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
+    said, files = run(dry_run=True, fast=False)
+    assert said[0].startswith("24 runs, 24 of them still to do: about ")
+    assert "(measured now)" in said[0]
+    assert files == {}
+    assert not request_for().output.exists()
+    run(methods=("cp-tuning",))
+    said, _ = run(dry_run=True, workers=2)
+    assert said[0].startswith("4 runs, 2 of them still to do")
+    assert "(from the records and measured now)" in said[0]
+    assert "with 2 workers" in said[0]
+
+
+def test_an_unknown_runner_is_told(run):
+    with pytest.raises(CPTuningError, match="There is no runner 'slurm': use one of local, ray"):
+        run(runner="slurm")
