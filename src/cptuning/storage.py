@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
-from cptuning.data import Examples, LabelSpace
+from cptuning.data import JOURNAL_FILE, Examples, Journal, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
 from cptuning.inference import (
@@ -140,7 +140,7 @@ def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) 
         k=settings.k,
         temperature=facts["temperature"],
         unknown_threshold=facts["unknown_threshold"],
-    )
+    ).taught(Journal(folder / JOURNAL_FILE).lessons())
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
