@@ -24,8 +24,6 @@ def journal(tmp_path):
 
 def test_what_was_added_is_read_back_in_order(journal):
     assert journal.lessons() == LESSONS
-    assert journal.lessons(start=1) == LESSONS[1:]
-    assert journal.lessons(start=2) == []
 
 
 def test_pairs_are_kept_as_pairs(tmp_path):

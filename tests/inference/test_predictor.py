@@ -237,5 +237,7 @@ def test_lessons_read_in_one_go_are_the_same_as_one_by_one():
 def test_what_is_unknown_has_no_confidence():
     it = predictor(unknown_threshold=0.9)
     answered = it.answer(["east", "between"])
-    found = [it.confidence(*pair) for pair in zip(answered.labels, answered.probabilities)]
+    found = [
+        it.confidence(*pair) for pair in zip(answered.labels, answered.probabilities, strict=True)
+    ]
     assert found == [answered.probabilities[0].max(), None]

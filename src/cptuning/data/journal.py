@@ -42,12 +42,12 @@ class Journal:
 
     path: Path
 
-    def lessons(self, start: int = 0) -> list[Lesson]:
-        """What was added, from the lesson with this number on."""
+    def lessons(self) -> list[Lesson]:
+        """What was added, in its order."""
         if not self.path.exists():
             return []
         whole_lines = self.path.read_bytes().split(b"\n")[:-1]
-        return [self._lesson(line, n) for n, line in enumerate(whole_lines, start=1) if n > start]
+        return [self._lesson(line, n) for n, line in enumerate(whole_lines, start=1)]
 
     def append(self, examples: Examples, labels: Sequence[Hashable]) -> None:
         """Keep examples for good, or raise ``OSError`` and keep none of them."""
