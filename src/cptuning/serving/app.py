@@ -12,7 +12,6 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 import cptuning
-from cptuning.errors import CPTuningError
 from cptuning.serving.catalog import Catalog
 from cptuning.serving.guards import NAMED_MODEL, Door, Measured, Scales
 from cptuning.serving.keys import Keys
@@ -48,6 +47,7 @@ def create_app(catalog: Catalog, limits: Limits, metrics: Metrics, keys: Keys) -
         version=cptuning.__version__,
         description=_DESCRIPTION,
         redoc_url=None,
+        redirect_slashes=False,
         static_url=_DOCS_FILES,
         lifespan=lifespan,
     )
@@ -80,10 +80,6 @@ async def _refuse(_: Request, error: Any) -> Response:
     return refusal.response()
 
 
-async def _refuse_texts(_: Request, error: Any) -> Response:
-    return Refusal(422, str(error)).response()
-
-
 async def _refuse_path(_: Request, error: Any) -> Response:
     sentences = {
         400: "The body can't be read: send JSON in UTF-8.",
@@ -103,7 +99,7 @@ def _body_refusal(content_type: str, problem: Any) -> Refusal:
 
     >>> problem = {"type": "missing", "loc": ("body", "texts"), "msg": "Field required"}
     >>> print(_body_refusal("application/json", problem))
-    texts: field required.
+    In the body, texts: field required.
     """
     if problem["type"] == "json_invalid":
         what, where = problem["ctx"]["error"], problem["loc"][1]
@@ -112,9 +108,10 @@ def _body_refusal(content_type: str, problem: Any) -> Refusal:
         return Refusal(415, "Send JSON, with the header Content-Type: application/json.")
     if problem["type"] == "value_error":
         return Refusal(422, str(problem["ctx"]["error"]))
-    place = ".".join(map(str, problem["loc"][1:]))[:100] or "The body"
+    place = ".".join(map(str, problem["loc"][1:]))[:100]
+    where = f"In the body, {place}" if place else "The body"
     message = problem["msg"]
-    return Refusal(422, f"{place}: {message[0].lower()}{message[1:]}.")
+    return Refusal(422, f"{where}: {message[0].lower()}{message[1:]}.")
 
 
 async def _confess(_: Request, error: Any) -> Response:
@@ -123,7 +120,6 @@ async def _confess(_: Request, error: Any) -> Response:
 
 _HANDLERS: dict[type[Exception], Any] = {
     Refusal: _refuse,
-    CPTuningError: _refuse_texts,
     HTTPException: _refuse_path,
     RequestValidationError: _refuse_body,
     Exception: _confess,

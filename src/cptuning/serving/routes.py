@@ -82,8 +82,13 @@ class Chosen:
     """The model that a request is for."""
 
     name: str
-    worker: Worker
+    catalog: Catalog
     limits: Limits
+
+    @property
+    def worker(self) -> Worker:
+        """The one in charge now; after an ``await`` it may be another one."""
+        return self.catalog.find(self.name)[1]
 
     def examples(self, given: Examples) -> Examples:
         """The texts, if they are of the model's kind, and neither too many nor too long."""
@@ -99,7 +104,10 @@ class Chosen:
                         f"The text in row {row} has {len(text)} characters: "
                         f"send at most {self.limits.characters}.",
                     )
-        return as_examples(given, pair=self.worker.model.predictor.is_pair)
+        try:
+            return as_examples(given, pair=self.worker.model.predictor.is_pair)
+        except CPTuningError as error:
+            raise Refusal(409, str(error)) from error
 
     async def result(self, future: Future[T]) -> T:
         """What the worker makes of it, if it comes in time."""
@@ -114,10 +122,10 @@ class Chosen:
             raise Refusal(409, str(error)) from error
 
 
-def _chosen(request: Request) -> Chosen:
+async def _chosen(request: Request) -> Chosen:
     served = _served(request)
-    name, worker = served.catalog.find(request.path_params.get("name"))
-    return Chosen(name, worker, served.limits)
+    name, _ = served.catalog.find(request.path_params.get("name"))
+    return Chosen(name, served.catalog, served.limits)
 
 
 Model = Annotated[Chosen, Depends(_chosen)]
@@ -267,10 +275,12 @@ def named_routes() -> APIRouter:
 def name_parameter(example: str) -> Any:
     """The dependency that puts the name in the path into the OpenAPI document."""
 
-    def name(name: Annotated[str, Path(examples=[example], description="A model's name.")]) -> None:
+    async def named(
+        name: Annotated[str, Path(examples=[example], description="A model's name.")],
+    ) -> None:
         """It is looked up by the route."""
 
-    return Depends(name)
+    return Depends(named)
 
 
 def _facts(name: str, worker: Worker) -> ModelFacts:

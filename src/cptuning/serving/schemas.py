@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from math import isfinite
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StrictInt, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from cptuning.data import Examples, as_examples, as_labels
 from cptuning.data.labels import SAVABLE
@@ -35,7 +35,7 @@ def read_texts(value: Any) -> Examples:
     cptuning.errors.CPTuningError: Row 1 is a single text but row 2 is a pair of texts: ...
     """
     if not isinstance(value, str | list):
-        raise CPTuningError("texts is neither a text nor a list of texts or of pairs of texts.")
+        raise CPTuningError("What is called texts is neither a text nor a list of texts or pairs.")
     return as_examples([value] if isinstance(value, str) else value)
 
 
@@ -61,6 +61,13 @@ def _is_label(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _LONGEST_LABEL and not any("\ud800" <= c <= "\udfff" for c in value)
     return isfinite(value) and abs(value) <= _LARGEST_NUMBER
+
+
+def _number(value: Any) -> Any:
+    """Only a number: neither "3" nor true; but 3.0, which is 3 in JSON."""
+    if isinstance(value, str | bool):
+        raise CPTuningError("What is called explain is no whole number from 0 to 100.")
+    return value
 
 
 Texts = Annotated[
@@ -105,7 +112,9 @@ class ReadRequest(_Request):
 class PredictRequest(ReadRequest):
     """Texts to be labelled."""
 
-    explain: StrictInt = Field(0, ge=0, le=100, description="How many nearest examples to give.")
+    explain: Annotated[int, BeforeValidator(_number)] = Field(
+        0, ge=0, le=100, description="How many nearest examples to give."
+    )
 
 
 class ExamplesRequest(_Request):

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 
 import uvicorn
@@ -47,8 +48,9 @@ def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=ceil(limits.seconds),
             # Whatever was accepted is answered or timed out by then.
-            timeout_graceful_shutdown=int(limits.seconds) + 5,
+            timeout_graceful_shutdown=ceil(limits.seconds) + 5,
         )
         server = _Server(config, catalog, lambda: announce(f"{names} on {url_of(listener)}"))
         server.run(sockets=[listener])
@@ -98,9 +100,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def url_of(listener: socket.socket) -> str:
     """The address of a socket as clients write it.
 
-    >>> with listening_socket("::1", 0) as listener:
+    >>> with listening_socket("127.0.0.1", 0) as listener:
     ...     url_of(listener)
-    'http://[::1]:...'
+    'http://127.0.0.1:...'
     """
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
