@@ -25,6 +25,7 @@ ORDER = [
     "export",
     "reporting",
     "experiments",
+    "serving",
     "commands",
     "cli",
 ]
@@ -71,7 +72,16 @@ def test_a_module_opens_with_what_it_is_for(path):
     assert docstring.splitlines()[0].endswith((".", ":"))
 
 
-HEAVY = ("torch", "transformers", "sklearn", "pandas", "datasets", "pyarrow", "matplotlib")
+HEAVY = (
+    "torch",
+    "transformers",
+    "sklearn",
+    "pandas",
+    "datasets",
+    "pyarrow",
+    "matplotlib",
+    "fastapi",
+)
 
 
 @pytest.mark.parametrize(

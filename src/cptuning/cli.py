@@ -22,14 +22,18 @@ from cptuning.commands.learning_curve import learning_curve
 from cptuning.commands.methods import methods
 from cptuning.commands.predict import predict
 from cptuning.commands.reproduce import reproduce
+from cptuning.commands.serve import serve
 from cptuning.errors import CPTuningError
 
 # What the shell calls a program that was stopped by SIGINT, or whose reader went away.
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 _USERS_MISTAKE = 2
 
-# What the base install does without, as Python calls it.
-_TRAINING_PACKAGES = ("torch", "transformers", "accelerate", "sklearn", "matplotlib", "onnx")
+# What the base install does without, as Python calls it, and the extra that brings it.
+_EXTRAS = {
+    "train": ("torch", "transformers", "accelerate", "sklearn", "matplotlib", "onnx"),
+    "serve": ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client"),
+}
 
 
 class _Commands(TyperGroup):
@@ -48,9 +52,10 @@ class _Commands(TyperGroup):
             say("Stopped.")
             raise typer.Exit(_INTERRUPTED) from None
         except ModuleNotFoundError as error:
-            if error.name not in _TRAINING_PACKAGES:
+            extra = next((e for e, names in _EXTRAS.items() if error.name in names), None)
+            if extra is None:
                 raise
-            say(f'error: This needs {error.name}: pip install "cptuning[train]".')
+            say(f'error: This needs {error.name}: pip install "cptuning[{extra}]".')
             raise typer.Exit(_USERS_MISTAKE) from None
         except BrokenPipeError:
             # Whoever read our output has seen enough; what is still buffered goes nowhere.
@@ -92,18 +97,8 @@ def start(
 
 
 for command in (
-    fit,
-    predict,
-    evaluate,
-    explain,
-    add,
-    info,
-    export,
-    learning_curve,
-    demo,
-    methods,
-    reproduce,
-    compare,
+    *(fit, predict, evaluate, explain, add, info, export, serve),
+    *(learning_curve, demo, methods, reproduce, compare),
 ):
     app.command()(command)
 

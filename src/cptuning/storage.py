@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
-from cptuning.data import Examples, LabelSpace
+from cptuning.data import JOURNAL_FILE, Examples, Journal, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
 from cptuning.inference import (
@@ -32,7 +32,7 @@ from cptuning.prompting import Layout, SpecialTokens, Template
 from cptuning.registry import classifier_class
 
 FORMAT = 1
-_FACTS = "cptuning.json"
+FACTS_FILE = "cptuning.json"
 _SUPPORT = "support.safetensors"
 _TEXTS = "support.jsonl"
 _TOKENIZER = "tokenizer.json"
@@ -76,7 +76,7 @@ def write_common(classifier: TextClassifier, place: Path) -> None:
         "training": classifier.training_,
         "versions": versions(),
     }
-    (place / _FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    (place / FACTS_FILE).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
     layout.save_tokenizer(place / _TOKENIZER)
     if predictor.support is not None:
         _write_support(predictor.support, place)
@@ -140,7 +140,7 @@ def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) 
         k=settings.k,
         temperature=facts["temperature"],
         unknown_threshold=facts["unknown_threshold"],
-    )
+    ).taught(Journal(folder / JOURNAL_FILE).lessons())
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
@@ -208,9 +208,9 @@ def read_facts(folder: Path) -> dict[str, Any]:
             f"There is no model folder {str(folder)!r}: "
             "make one with `cptuning fit` or a classifier's save."
         )
-    path = folder / _FACTS
+    path = folder / FACTS_FILE
     if not path.is_file():
-        raise CPTuningError(f"The folder {folder} holds no CP-Tuning model (no {_FACTS}).")
+        raise CPTuningError(f"The folder {folder} holds no CP-Tuning model (no {FACTS_FILE}).")
     try:
         facts = json.loads(path.read_text("utf-8"))
         format_number = int(facts["format"])
@@ -255,7 +255,7 @@ def check_place(folder: Path) -> None:
 
 
 def _folder_beside(folder: Path) -> Path:
-    if folder.exists() and not (folder / _FACTS).is_file() and not _is_empty(folder):
+    if folder.exists() and not (folder / FACTS_FILE).is_file() and not _is_empty(folder):
         raise CPTuningError(f"{folder} exists and is no CP-Tuning model: choose another place.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

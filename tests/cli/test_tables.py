@@ -2,7 +2,7 @@
 
 import pytest
 
-from cptuning.commands.tables import aligned, check_kind, described, oddities
+from cptuning.commands.tables import check_kind, described, oddities
 from cptuning.data import Examples, Table
 from cptuning.errors import CPTuningError
 
@@ -11,23 +11,6 @@ def table(rows):
     texts, labels = zip(*rows, strict=True)
     where = [f"t.csv, line {n + 2}" for n in range(len(rows))]
     return Table([{}] * len(rows), Examples(texts), list(labels), where)
-
-
-@pytest.mark.parametrize(
-    ("labels", "classes", "expected"),
-    [
-        (["1", "0"], [0, 1], [1, 0]),
-        ([1, 0], ["0", "1"], ["1", "0"]),
-        (["a", "b"], ["a"], ["a", "b"]),
-        (["1"], [1, "1"], ["1"]),
-        ([1], [1, "1"], [1]),
-        (["True"], [True, False], [True]),
-    ],
-)
-def test_labels_are_spelt_as_the_model_spells_them(labels, classes, expected):
-    found = aligned(labels, classes)
-    assert found == expected
-    assert [type(label) for label in found] == [type(label) for label in expected]
 
 
 def test_many_classes_are_not_all_listed():

@@ -8,7 +8,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cptuning.data.labels import LabelSpace, as_labels
+from cptuning.data.labels import LabelSpace, aligned, as_labels
 from cptuning.errors import CPTuningError
 
 LABELS = st.one_of(
@@ -183,3 +183,20 @@ def test_a_mistake_in_labels_is_named_with_its_row(y, message):
 def test_every_example_needs_its_label():
     with pytest.raises(CPTuningError, match="3 examples but 2 labels"):
         as_labels(["a", "b"], n_expected=3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "expected"),
+    [
+        (["1", "0"], [0, 1], [1, 0]),
+        ([1, 0], ["0", "1"], ["1", "0"]),
+        (["a", "b"], ["a"], ["a", "b"]),
+        (["1"], [1, "1"], ["1"]),
+        ([1], [1, "1"], [1]),
+        (["True"], [True, False], [True]),
+    ],
+)
+def test_labels_are_spelt_as_the_model_spells_them(labels, classes, expected):
+    found = aligned(labels, classes)
+    assert found == expected
+    assert [type(label) for label in found] == [type(label) for label in expected]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cptuning.data import Examples, LabelSpace
+from cptuning.data.journal import Lesson
 from cptuning.errors import CPTuningError
 from cptuning.inference import UNKNOWN, Evidence, Predictor, SupportSet, softmax
 
@@ -209,3 +210,34 @@ def test_pairs_are_answered_and_shown_as_pairs():
 def test_single_texts_are_expected_where_single_texts_were_learned():
     with pytest.raises(CPTuningError, match="expects single texts"):
         predictor().predict([("z", "north")])
+
+
+def test_only_examples_that_are_not_known_are_new_and_each_once():
+    examples = Examples(("east", "east", "west", "west", "west"))
+    labels = ["E", "N", "W", "W", "E"]
+    assert predictor().new_rows(examples, labels) == [1, 2, 4]
+
+
+def test_lessons_read_in_one_go_are_the_same_as_one_by_one():
+    lessons = [
+        Lesson(Examples(("west",)), ["W"]),
+        Lesson(Examples(("south", "west too")), ["S", "W"]),
+        Lesson(Examples(("eastish",)), ["A"]),
+    ]
+    one_by_one = predictor()
+    for lesson in lessons:
+        one_by_one = one_by_one.with_examples(lesson.examples, lesson.labels)
+    in_one_go = predictor().taught(lessons)
+    assert in_one_go.classes_.tolist() == one_by_one.classes_.tolist() == [*"ENWSA"]
+    assert in_one_go.support.labels.tolist() == one_by_one.support.labels.tolist()
+    assert list(in_one_go.support.examples) == list(one_by_one.support.examples)
+    assert predictor().taught([]).classes_.tolist() == ["E", "N"]
+
+
+def test_what_is_unknown_has_no_confidence():
+    it = predictor(unknown_threshold=0.9)
+    answered = it.answer(["east", "between"])
+    found = [
+        it.confidence(*pair) for pair in zip(answered.labels, answered.probabilities, strict=True)
+    ]
+    assert found == [answered.probabilities[0].max(), None]

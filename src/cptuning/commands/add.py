@@ -8,8 +8,8 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
-from cptuning.commands.tables import Columns, aligned, check_kind, labels_of
-from cptuning.data import Examples
+from cptuning.commands.tables import Columns, check_kind, labels_of
+from cptuning.data import Examples, aligned
 from cptuning.inference import AnyPredictor
 
 
@@ -42,7 +42,8 @@ def add(
     before = classifier.predictor_
     check_kind(table.examples, pairs=before.is_pair, path=file)
     labels = aligned(labels_of(table), before.label_space.classes)
-    rows = _new_rows(before, table.examples, labels)
+    rows = before.new_rows(table.examples, labels)
+    _warn_of_contradictions(before, table.examples, labels)
     if rows:
         classifier.add_examples(table.examples.take(rows), [labels[row] for row in rows])
     if rows or place != model:
@@ -71,19 +72,18 @@ def add(
     typer.echo(f"{place} now knows {known}{news}.")
 
 
-def _new_rows(predictor: AnyPredictor, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
-    """The rows that the model does not know; says where it knows a text under another label."""
-    if predictor.support is None:  # It will refuse them all.
-        return list(range(len(labels)))
-    own = predictor.label_space.decode(predictor.support.labels).tolist()
-    label_of = dict(zip(predictor.support.examples, own, strict=True))
-    known = set(zip(predictor.support.examples, own, strict=True))
-    rows, contradictions = [], 0
-    for row, example in enumerate(zip(examples, labels, strict=True)):
-        if example not in known:
-            known.add(example)
-            rows.append(row)
-            contradictions += example[0] in label_of
+def _warn_of_contradictions(
+    predictor: AnyPredictor, examples: Examples, labels: Sequence[Hashable]
+) -> None:
+    """Say where the model knows a text under another label, and under no other."""
+    if predictor.support is None:
+        return
+    own: dict[str | tuple[str, str], set[Hashable]] = {}
+    support_labels = predictor.label_space.decode(predictor.support.labels).tolist()
+    for text, label in zip(predictor.support.examples, support_labels, strict=True):
+        own.setdefault(text, set()).add(label)
+    contradictions = sum(
+        label not in own.get(text, {label}) for text, label in zip(examples, labels, strict=True)
+    )
     if contradictions:
         warn(f"{contradictions} of the texts are known to the model under another label.")
-    return rows

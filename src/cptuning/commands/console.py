@@ -62,6 +62,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def rounded(share: float | None) -> float | None:
+    """A share as programs read it; None stays what it is.
+
+    >>> rounded(1 / 3), rounded(None)
+    (0.333333, None)
+    """
+    return None if share is None else round(share, 6)
+
+
 def interval(low: float, high: float) -> str:
     """An interval of shares as people read it.
 

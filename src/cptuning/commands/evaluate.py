@@ -14,7 +14,8 @@ from cptuning.commands.console import (
     say,
     warn,
 )
-from cptuning.commands.tables import Columns, aligned, check_kind, folder_name, labels_of
+from cptuning.commands.tables import Columns, check_kind, folder_name, labels_of
+from cptuning.data import aligned
 from cptuning.data.formats import file_name
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.page import check_place, write_whole

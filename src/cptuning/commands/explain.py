@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import output_console, percent, print_json, shown
+from cptuning.commands.console import output_console, percent, print_json, rounded, shown
 from cptuning.commands.tables import check_kind
 from cptuning.data import Examples, iter_tables
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, AnyPredictor
+from cptuning.inference import AnyPredictor
 
 
 def explain(
@@ -83,11 +83,10 @@ def explanations(predictor: AnyPredictor, examples: Examples, k: int) -> Iterato
     for text, answer, shares, nearest in zip(
         examples, answered.labels.tolist(), answered.probabilities, evidence, strict=True
     ):
-        is_unknown = predictor.unknown_threshold is not None and answer == UNKNOWN
         yield {
             "text": text,
             "prediction": answer,
-            "confidence": None if is_unknown else round(float(shares.max()), 6),
+            "confidence": rounded(predictor.confidence(answer, shares)),
             "probabilities": {
                 str(label): round(float(share), 6)
                 for label, share in zip(predictor.label_space.classes, shares, strict=True)

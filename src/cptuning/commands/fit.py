@@ -12,13 +12,12 @@ from cptuning.commands import options
 from cptuning.commands.console import interval, percent, print_json, say, warn
 from cptuning.commands.tables import (
     Columns,
-    aligned,
     check_kind,
     described,
     labels_of,
     oddities,
 )
-from cptuning.data import Table, read_table
+from cptuning.data import Table, aligned, read_table
 from cptuning.errors import CPTuningError
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.metrics import wilson_interval

@@ -9,12 +9,15 @@ from cptuning.commands.console import percent, print_json, print_table
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Show the facts of a model: classes, data, accuracy, settings, versions."""
+    from cptuning.data import JOURNAL_FILE, Journal
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, read_facts
 
     facts = read_facts(model)
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
     facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    lessons = Journal(model / JOURNAL_FILE).lessons()
+    facts["added"] = sum(len(lesson.labels) for lesson in lessons)
     if as_json:
         print_json(facts)
     else:
@@ -32,6 +35,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         ("method", str(facts["method"])),
         ("classes", ", ".join(map(str, facts["classes"]))),
         ("trained on", ", ".join(f"{c} {n}" for c, n in training["examples"].items())),
+        *([("added since", f"{facts['added']} examples")] if facts["added"] else []),
         (
             "held-out accuracy",
             "not measured"

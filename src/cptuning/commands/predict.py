@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from cptuning.commands import options
-from cptuning.commands.console import print_json, say
+from cptuning.commands.console import print_json, rounded, say
 from cptuning.commands.tables import check_kind
 from cptuning.data import Table, iter_tables, open_writer
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, file_name, table_format
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, AnyPredictor
+from cptuning.inference import AnyPredictor
 from cptuning.reporting.words import duration
 
 # Enough to fill batches of one length; little enough to see answers come.
@@ -123,9 +123,8 @@ class _Answers:
         return [row | answer for row, answer in zip(table.rows, added, strict=True)]
 
     def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
-        is_unknown = self.predictor.unknown_threshold is not None and label == UNKNOWN
-        confidence = None if is_unknown else round(float(probabilities.max()), 6)
-        answer = {"prediction": label, "confidence": confidence}
+        confidence = self.predictor.confidence(label, probabilities)
+        answer = {"prediction": label, "confidence": rounded(confidence)}
         for column, probability in zip(self.class_columns, probabilities, strict=False):
             answer[column] = round(float(probability), 6)
         return answer

@@ -1,7 +1,7 @@
 """Labelled files as the commands read them, and what can be said of one before it is used."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,20 +31,6 @@ class Columns:
 def labels_of(table: Table) -> list[Hashable]:
     """The labels of a table that has them."""
     return list(table.labels or [])
-
-
-def aligned(labels: Sequence[Hashable], classes: Iterable[Hashable]) -> list[Hashable]:
-    """The labels as a model spells its classes: what is "1" in a CSV file is 1 in JSON.
-
-    >>> aligned(["1", "new"], [0, 1])
-    [1, 'new']
-    """
-    known = list(classes)
-    by_name: dict[str, Hashable] = {}
-    for label in known:
-        # Two classes of one spelling can't be told apart: both stay as they are.
-        by_name[str(label)] = str(label) if str(label) in by_name else label
-    return [label if label in known else by_name.get(str(label), label) for label in labels]
 
 
 def check_kind(examples: Examples, *, pairs: bool, path: str) -> None:

@@ -3,7 +3,8 @@
 from cptuning.data.batches import balanced_batch, uniform_batch
 from cptuning.data.examples import Examples, as_examples
 from cptuning.data.files import Table, iter_tables, read_table
-from cptuning.data.labels import LabelSpace, as_labels
+from cptuning.data.journal import JOURNAL_FILE, Journal
+from cptuning.data.labels import LabelSpace, aligned, as_labels
 from cptuning.data.named import (
     MORE_DATASETS,
     PAIR_DATASETS,
@@ -19,15 +20,18 @@ from cptuning.data.splits import k_shot_split, stratified_folds, unbalanced_spli
 from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
+    "JOURNAL_FILE",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",
     "SEEDS",
     "Examples",
+    "Journal",
     "LabelSpace",
     "NamedSplit",
     "RowWriter",
     "Table",
+    "aligned",
     "as_examples",
     "as_labels",
     "balanced_batch",

@@ -162,6 +162,20 @@ def as_labels(y: Any, n_expected: int | None = None) -> list[Hashable]:
     return labels
 
 
+def aligned(labels: Sequence[Hashable], classes: Iterable[Hashable]) -> list[Hashable]:
+    """The labels as a model spells its classes: what is "1" in a CSV file is 1 in JSON.
+
+    >>> aligned(["1", "new"], [0, 1])
+    [1, 'new']
+    """
+    known = list(classes)
+    by_name: dict[str, Hashable] = {}
+    for label in known:
+        # Two classes of one spelling can't be told apart: both stay as they are.
+        by_name[str(label)] = str(label) if str(label) in by_name else label
+    return [label if label in known else by_name.get(str(label), label) for label in labels]
+
+
 def _label_values(y: Any) -> Iterable[Any]:
     if isinstance(y, str | bytes | Mapping | Set) or not isinstance(y, Iterable):
         raise CPTuningError(f"Labels cannot be read from a {type(y).__name__}: give a list.")

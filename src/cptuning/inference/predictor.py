@@ -1,7 +1,7 @@
 """What a fitted model does with a new text: embed it, compare it, answer and give the reason."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
+from cptuning.data.journal import Lesson
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import softmax
 from cptuning.inference.familiarity import familiarity
@@ -129,16 +130,27 @@ class AnyPredictor(ABC):
 
     def with_examples(self, X: Any, y: Sequence[Any]) -> "AnyPredictor":
         """The same model knowing more examples, of old classes or of new ones."""
-        raise CPTuningError(
-            f"{_NEEDS_NEARNESS} it learns only by training: fit it again, or use method cp-tuning."
-        )
+        raise CPTuningError(_NEEDS_TRAINING)
+
+    def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
+        """Which of some labelled examples the model does not know yet, each of them once."""
+        raise CPTuningError(_NEEDS_TRAINING)
 
     def explain(self, X: Any, k: int = 3) -> list[list[Evidence]]:
         """The k nearest labelled examples of each text, best first."""
         return self.evidence(self.answer(X).embeddings, k)
 
+    def confidence(self, label: Any, probabilities: Scores) -> float | None:
+        """The probability of the label that was given to a text; None if that is "unknown"."""
+        if self.unknown_threshold is not None and label == UNKNOWN:
+            return None
+        return float(probabilities.max())
+
 
 _NEEDS_NEARNESS = "This model does not answer by nearness to examples, so"
+_NEEDS_TRAINING = (
+    f"{_NEEDS_NEARNESS} it learns only by training: fit it again, or use method cp-tuning."
+)
 
 
 @dataclass(frozen=True)
@@ -264,3 +276,25 @@ class Predictor(AnyPredictor):
             )
         more = SupportSet(examples, self.encoder.embed(examples), label_space.encode(labels))
         return replace(self, support=self.support + more, label_space=label_space)
+
+    def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
+        """Which of some labelled examples the model does not know yet, each of them once."""
+        own = self.label_space.decode(self.support.labels).tolist()
+        known = set(zip(self.support.examples, own, strict=True))
+        rows = []
+        for row, example in enumerate(zip(examples, labels, strict=True)):
+            if example not in known:
+                known.add(example)
+                rows.append(row)
+        return rows
+
+    def taught(self, lessons: Sequence[Lesson]) -> "Predictor":
+        """The same model as if it had been given the lessons one by one, read in one go."""
+        if not lessons:
+            return self
+        label_space = self.label_space
+        for lesson in lessons:
+            label_space = label_space.extended(lesson.labels)
+        texts = [text for lesson in lessons for text in lesson.examples]
+        labels = [label for lesson in lessons for label in lesson.labels]
+        return replace(self, label_space=label_space).with_examples(texts, labels)

@@ -1,0 +1,115 @@
+"""A model folder in memory: answers, and learns examples that outlive the process."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cptuning.data import JOURNAL_FILE, Examples, Journal, aligned
+from cptuning.data.journal import Lesson
+from cptuning.inference import AnyPredictor
+from cptuning.inference.predictor import Answered
+from cptuning.serving.refusals import Refusal
+from cptuning.storage import FACTS_FILE, load
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of examples that were given to a model."""
+
+    added: int
+    known_already: int
+    new_classes: list[Hashable]
+    classes: list[Hashable]
+    examples: int
+
+
+class Model:
+    """A loaded model.
+
+    Reading and learning are for one thread at a time: a backbone is not made for two. The
+    ``predictor`` is never changed, only replaced, so anyone may look at it.
+    """
+
+    def __init__(self, folder: Path, device: str, most_examples: int) -> None:
+        self.folder = folder
+        self._stamp = _stamp(folder)
+        classifier = load(folder, device)
+        self.method = classifier.method
+        self.predictor: AnyPredictor = classifier.predictor_
+        self._most_examples = most_examples
+        self._journal = Journal(folder / JOURNAL_FILE)
+
+    @property
+    def n_examples(self) -> int | None:
+        """How many labelled examples it compares texts with, if it does."""
+        support = self.predictor.support
+        return None if support is None else len(support)
+
+    def require_examples(self) -> None:
+        """Refuse what only a model can do that compares texts with examples."""
+        if self.predictor.support is None:
+            raise Refusal(
+                409,
+                f"This model is of the method {self.method}, which compares texts with no "
+                "examples: embeddings, neighbours and new examples need one of cp-tuning.",
+            )
+
+    def read(self, examples: Examples) -> Answered:
+        """The model's answer to some texts."""
+        return self.predictor.answer(examples)
+
+    def learn(self, examples: Examples, labels: Sequence[Hashable]) -> Added:
+        """Know more examples, once they are safely on the disk; known ones are left out."""
+        before = self.predictor
+        named = aligned(labels, before.label_space.classes)
+        rows = before.new_rows(examples, named)
+        if rows:
+            lesson = Lesson(examples.take(rows), [named[row] for row in rows])
+            self._require_room(len(rows))
+            after = before.with_examples(lesson.examples, lesson.labels)
+            self._keep(lesson)
+            self.predictor = after
+        classes = list(self.predictor.label_space.classes)
+        return Added(
+            added=len(rows),
+            known_already=len(named) - len(rows),
+            new_classes=classes[len(before.label_space) :],
+            classes=classes,
+            examples=self.n_examples or 0,
+        )
+
+    def catch_up(self) -> None:
+        """Learn what was added to the folder since it was loaded."""
+        for lesson in self._journal.lessons():
+            rows = self.predictor.new_rows(lesson.examples, lesson.labels)
+            if rows:
+                labels = [lesson.labels[row] for row in rows]
+                self.predictor = self.predictor.with_examples(lesson.examples.take(rows), labels)
+
+    def _require_room(self, n_more: int) -> None:
+        if (self.n_examples or 0) + n_more > self._most_examples:
+            raise Refusal(
+                409, f"The model would know more than {self._most_examples} examples: fit it anew."
+            )
+
+    def _keep(self, lesson: Lesson) -> None:
+        # In another model's folder they would be lost, or worse.
+        if _stamp(self.folder) != self._stamp:
+            raise Refusal(
+                409, "The model's folder was replaced since it was loaded: reload the model first."
+            )
+        try:
+            self._journal.append(lesson.examples, lesson.labels)
+        except OSError as error:
+            raise Refusal(
+                503, f"The examples were not added, they can't be written: {error.strerror}."
+            ) from error
+
+
+def _stamp(folder: Path) -> tuple[int, int] | None:
+    """What tells a model folder from another one that takes its place."""
+    try:
+        status = (folder / FACTS_FILE).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

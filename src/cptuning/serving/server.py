@@ -1,0 +1,108 @@
+"""The process: the socket, the signals, uvicorn."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+
+import uvicorn
+
+from cptuning.errors import CPTuningError
+from cptuning.serving.app import create_app
+from cptuning.serving.catalog import Catalog
+from cptuning.serving.keys import Keys
+from cptuning.serving.limits import Limits
+from cptuning.serving.metrics import Metrics
+from cptuning.serving.protocol import protocol_with
+
+
+def serve(
+    place: Path,
+    *,
+    host: str,
+    port: int,
+    limits: Limits,
+    device: str = "auto",
+    default: str | None = None,
+    announce: Callable[[str], None],
+) -> None:
+    """Answer until told to stop by SIGINT or SIGTERM; SIGHUP reads the models again.
+
+    ``announce`` is told where, once the first request can come.
+    """
+    keys = Keys.from_environment()
+    keys.require_for(host)
+    with listening_socket(host, port) as listener:  # before the models: it is quick to fail
+        metrics = Metrics()
+        catalog = Catalog(place, limits, metrics, device=device, default=default)
+        names = ", ".join(name for name, _ in catalog)
+        config = uvicorn.Config(
+            create_app(catalog, limits, metrics, keys),
+            http=protocol_with(limits),
+            ws="none",
+            loop="asyncio",
+            log_level="error",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=ceil(limits.seconds),
+            # Whatever was accepted is answered or timed out by then.
+            timeout_graceful_shutdown=ceil(limits.seconds) + 5,
+        )
+        server = _Server(config, catalog, lambda: announce(f"{names} on {url_of(listener)}"))
+        server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that says when it is there, and listens to SIGHUP."""
+
+    def __init__(
+        self, config: uvicorn.Config, catalog: Catalog, started: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._catalog = catalog
+        self._started = started
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets)
+        if hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+        self._started()
+
+    def _reload(self) -> None:
+        task = asyncio.create_task(self._catalog.reload_all())
+        self._reloads.add(task)  # asyncio itself holds tasks only weakly
+        task.add_done_callback(self._reloads.discard)
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that is bound; the port 0 stands for any that is free.
+
+    >>> with listening_socket("127.0.0.1", 0) as listener:
+    ...     listening_socket("127.0.0.1", listener.getsockname()[1])
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: Can't listen on 127.0.0.1, port ...: Address already in use.
+    """
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (")[0]
+        raise CPTuningError(f"Can't listen on {host}, port {port}: {why}.") from error
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address of a socket as clients write it.
+
+    >>> with listening_socket("127.0.0.1", 0) as listener:
+    ...     url_of(listener)
+    'http://127.0.0.1:...'
+    """
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
