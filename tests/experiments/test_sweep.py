@@ -274,3 +274,15 @@ def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
 def test_an_unknown_runner_is_told(run):
     with pytest.raises(CPTuningError, match="There is no runner 'slurm': use one of local, ray"):
         run(runner="slurm")
+
+
+def test_workers_say_in_a_sentence_why_they_stopped(run, tmp_path, capfd):
+    from tests.experiments.conftest import BAD, GOOD, write_dataset
+
+    write_dataset(tmp_path / "data", "CR", {"negative": BAD, "positive": GOOD})
+    (tmp_path / "data" / "CR" / "test.jsonl.gz").unlink()
+    with pytest.raises(CPTuningError, match="start the command again"):
+        run(workers=2, data=tmp_path / "data", methods=("cp-tuning",))
+    stderr = capfd.readouterr().err
+    assert "has no test.jsonl.gz: add one to test on." in stderr
+    assert "Traceback" not in stderr

@@ -153,7 +153,10 @@ class Records:
             raise CPTuningError(f"{path} is damaged ({error}): publish it again.") from error
 
     def publish(self, folder: Path) -> "Records":
-        """Write the plan, the runs and the tests to another folder, in two small files."""
+        """Write the plan, the runs and the tests to another folder, in two small files.
+
+        The embeddings that pictures are drawn from go along, predictions do not.
+        """
         make_folder(folder)
         found = [
             [kind, record]
@@ -165,7 +168,11 @@ class Records:
         # Without a time in it, the same records make the same file.
         write_whole(folder / _PACKED, gzip.compress(lines.encode("utf-8"), mtime=0))
         write_whole(folder / _PLAN, json.dumps(self._plan(), ensure_ascii=False) + "\n")
-        return Records(folder)
+        public = Records(folder)
+        for path in (self.folder / "embeddings").glob("*.npz"):
+            make_folder(folder / "embeddings")
+            write_whole(public.embeddings(path.stem), path.read_bytes())
+        return public
 
 
 def make_folder(folder: Path) -> None:
