@@ -360,3 +360,23 @@ def test_bfloat16_training_gives_finite_float32_embeddings(classifier):
     assert np.isfinite(embeddings).all()
     exact = classifier.set_params(precision="float32").fit(TEXTS, LABELS).transform(TEXTS)
     assert 0 < np.abs(embeddings - exact).max() < 0.2
+
+
+def test_a_loaded_backbone_is_trained_in_place_and_named_in_the_folder(tiny, tmp_path):
+    from sklearn.base import clone
+
+    from cptuning import load
+    from cptuning.backbone import load_backbone
+
+    backbone = load_backbone(tiny("bert"))
+    before = backbone.model.get_input_embeddings().weight.detach().clone()
+    quick = {"steps": 2, "validation": "none", "verbose": False, "device": "cpu"}
+    texts, labels = ["great", "good", "dull", "bad"], ["+", "+", "-", "-"]
+    loaded = CPTuningClassifier(backbone, **quick)
+    loaded.fit(texts, labels)
+    assert not backbone.model.get_input_embeddings().weight.equal(before)
+    named = CPTuningClassifier(str(tiny("bert")), **quick).fit(texts, labels)
+    assert np.array_equal(loaded.transform(texts), named.transform(texts))
+    assert clone(loaded).backbone.name == backbone.name
+    loaded.save(tmp_path / "model")
+    assert load(tmp_path / "model").backbone == backbone.name

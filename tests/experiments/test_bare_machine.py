@@ -15,7 +15,7 @@ find = PathFinder.find_spec
 def find_spec(name, path=None, target=None):
     return None if name.partition(".")[0] in ABSENT else find(name, path, target)
 
-PathFinder.find_spec = find_spec
+PathFinder.find_spec = staticmethod(find_spec)
 runpy.run_module("cptuning.experiments", run_name="__main__")
 """
 

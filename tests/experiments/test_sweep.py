@@ -242,6 +242,22 @@ def test_a_directory_is_about_one_backbone(run, tiny):
         run(methods=("cp-tuning",), backbone=str(tiny("roberta")))
 
 
+def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_for, tmp_path):
+    from cptuning.experiments.compare import compare
+
+    public = tmp_path / "public"
+    _, files = run(publish=public)
+    assert sorted(path.name for path in public.iterdir()) == [
+        *("main.csv", "main.html", "main.md", "main.tex", "plan.json", "records.jsonl.gz")
+    ]
+    assert (public / "main.md").read_text() == files["main.md"].read_text()
+    assert compare(request_for().output, public)[0].test.difference == 0
+    said, _ = run(output=public, dry_run=True)
+    assert said == ["4 runs, 0 of them still to do."]
+    run(output=public, seeds=(13, 21))
+    assert len(keys_of(public)) == 4  # of the new seed
+
+
 def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
     said, files = run(dry_run=True, fast=False)
     assert said[0].startswith("24 runs, 24 of them still to do: about ")
@@ -258,3 +274,15 @@ def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
 def test_an_unknown_runner_is_told(run):
     with pytest.raises(CPTuningError, match="There is no runner 'slurm': use one of local, ray"):
         run(runner="slurm")
+
+
+def test_workers_say_in_a_sentence_why_they_stopped(run, tmp_path, capfd):
+    from tests.experiments.conftest import BAD, GOOD, write_dataset
+
+    write_dataset(tmp_path / "data", "CR", {"negative": BAD, "positive": GOOD})
+    (tmp_path / "data" / "CR" / "test.jsonl.gz").unlink()
+    with pytest.raises(CPTuningError, match="start the command again"):
+        run(workers=2, data=tmp_path / "data", methods=("cp-tuning",))
+    stderr = capfd.readouterr().err
+    assert "has no test.jsonl.gz: add one to test on." in stderr
+    assert "Traceback" not in stderr

@@ -44,6 +44,10 @@ def reproduce(
     runner: Annotated[
         str, typer.Option(metavar="NAME", help="local; ray: a cluster, or this machine.")
     ] = "local",
+    publish: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the records, packed, and the report here."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="The data sets; else $CPTUNING_DATA, else the hub."),
@@ -77,6 +81,7 @@ def reproduce(
         device=device,
         workers=workers,
         runner=runner,
+        publish=publish,
         data=data,
         tune=tune,
         fast=fast,

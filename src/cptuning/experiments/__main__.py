@@ -11,7 +11,7 @@ from cptuning.experiments.plan import Request
 from cptuning.experiments.reproduce import reproduce
 
 _LISTS = {"datasets": str, "seeds": int, "methods": str}
-_KINDS = {"steps": int, "workers": int, "output": Path, "data": Path}
+_KINDS = {"steps": int, "workers": int, "output": Path, "data": Path, "publish": Path}
 
 
 def parsed(words: list[str] | None = None) -> Request:

@@ -45,6 +45,9 @@ class Request:
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda ..."})
     workers: int = field(default=1, metadata={"help": "processes that share the runs"})
     runner: str = field(default="local", metadata={"help": "local or ray"})
+    publish: Path | None = field(
+        default=None, metadata={"help": "also write records, packed, and report to this folder"}
+    )
     data: Path | None = field(
         default=None, metadata={"help": "folder of the data sets; else $CPTUNING_DATA or the hub"}
     )

@@ -9,6 +9,7 @@ from cptuning.experiments.plan import Task
 from cptuning.experiments.records import Records
 from cptuning.reporting.words import duration
 
+_SECONDS_A_LOOK = 0.5
 # Where nobody watches a terminal, a line now and then.
 _SECONDS_A_LINE = 30.0
 
@@ -22,17 +23,21 @@ class Sweep:
         self.total = len(self._missing)
         self._started = time.monotonic()
         self.count()
-        self._at_first = self.total - len(self._missing)
+        self._at_first = self.done
 
     def count(self) -> int:
         """How many runs are done by now."""
-        self._missing = {key for key in self._missing if self.records.run(key) is None}
+        self._missing -= self.records.finished()
+        return self.done
+
+    @property
+    def done(self) -> int:
+        """How many were done when they were last counted."""
         return self.total - len(self._missing)
 
     def seconds_left(self) -> float | None:
         """By the speed so far; None before there is any."""
-        done = self.total - len(self._missing)
-        here = done - self._at_first
+        here = self.done - self._at_first
         if here == 0:
             return None
         return (time.monotonic() - self._started) / here * len(self._missing)
@@ -52,7 +57,7 @@ class Display:
 
     def __init__(self, sweep: Sweep, running: int) -> None:
         self.sweep, self.running = sweep, running
-        self._told = time.monotonic()
+        self._looked = self._told = time.monotonic()
         self._bar: Any = None
 
     def __enter__(self) -> "Display":
@@ -78,11 +83,15 @@ class Display:
             self._bar.stop()
 
     def update(self, running: int | None = None) -> None:
-        """Look again."""
+        """Look again, unless it was only just looked at."""
+        if self._bar is None and time.monotonic() - self._told < _SECONDS_A_LINE:
+            return
+        if time.monotonic() - self._looked < _SECONDS_A_LOOK:
+            return
+        self._looked = time.monotonic()
         line = self.sweep.line(self.running if running is None else running)
         if self._bar is not None:
-            done = self.sweep.total - len(self.sweep._missing)
-            self._bar.update(self._task, completed=done, description=line)
-        elif time.monotonic() - self._told > _SECONDS_A_LINE:
+            self._bar.update(self._task, completed=self.sweep.done, description=line)
+        else:
             self._told = time.monotonic()
             print(line, file=sys.stderr, flush=True)

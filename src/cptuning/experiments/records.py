@@ -1,10 +1,12 @@
 """A result directory: one small JSON file a training run, and locks that die with their process."""
 
 import fcntl
+import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from cptuning.reporting.page import write_whole
 
 Record = dict[str, Any]
 _PLAN = "plan.json"
+_PACKED = "records.jsonl.gz"
 
 
 @dataclass
@@ -23,7 +26,8 @@ class Records:
     ``runs/KEY.json`` is a training run with its dev score; ``tests/KEY.json`` is the test score of
     a run that dev chose, and ``predictions/KEY.txt`` its answers, one a line. A key is the hash of
     the run's full configuration, so a file that is there need never be made again. ``plan.json``
-    says which runs belong to which place of which table.
+    says which runs belong to which place of which table. A published directory has its runs and
+    tests in one file, ``records.jsonl.gz``, and no predictions.
     """
 
     folder: Path
@@ -63,6 +67,12 @@ class Records:
         path = self._path(kind, key)
         make_folder(path.parent)
         write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+    def finished(self) -> set[str]:
+        """The keys of all runs that are there by now."""
+        loose = self.folder / "runs"
+        names = {path.stem for path in loose.glob("*.json")} if loose.is_dir() else set()
+        return names | {key for kind, key in self._packed if kind == "runs"}
 
     def write_predictions(self, key: str, answers: list[str]) -> None:
         """Keep what a chosen run answered to the test examples."""
@@ -127,9 +137,42 @@ class Records:
         if (kind, key) not in self._seen:
             path = self._path(kind, key)
             if not path.is_file():
-                return None
+                return self._packed.get((kind, key))
             self._seen[kind, key] = _load(path)
         return self._seen[kind, key]
+
+    @cached_property
+    def _packed(self) -> dict[tuple[str, str], Record]:
+        path = self.folder / _PACKED
+        if not path.is_file():
+            return {}
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as lines:
+                return {(kind, record["key"]): record for kind, record in map(json.loads, lines)}
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            raise CPTuningError(f"{path} is damaged ({error}): publish it again.") from error
+
+    def publish(self, folder: Path) -> "Records":
+        """Write the plan, the runs and the tests to another folder, in two small files.
+
+        The embeddings that pictures are drawn from go along, predictions do not.
+        """
+        make_folder(folder)
+        found = [
+            [kind, record]
+            for kind, read in (("runs", self.run), ("tests", self.test))
+            for key in sorted({key for cell in self.planned() for key in cell.keys})
+            if (record := read(key))
+        ]
+        lines = "".join(json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in found)
+        # Without a time in it, the same records make the same file.
+        write_whole(folder / _PACKED, gzip.compress(lines.encode("utf-8"), mtime=0))
+        write_whole(folder / _PLAN, json.dumps(self._plan(), ensure_ascii=False) + "\n")
+        public = Records(folder)
+        for path in (self.folder / "embeddings").glob("*.npz"):
+            make_folder(folder / "embeddings")
+            write_whole(public.embeddings(path.stem), path.read_bytes())
+        return public
 
 
 def make_folder(folder: Path) -> None:

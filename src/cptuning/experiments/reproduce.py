@@ -66,7 +66,9 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
     try:
         from cptuning.experiments.report import write_report
 
-        return write_report(Records(request.output), studies, request.what)
+        if request.publish is not None:
+            write_report(records.publish(request.publish), studies, request.what)
+        return write_report(records, studies, request.what)
     except ModuleNotFoundError as error:
         say(
             f"All runs are in {request.output}. The report needs {error.name}: "

@@ -2,8 +2,11 @@
 
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cptuning.errors import CPTuningError
@@ -29,7 +32,7 @@ def run_local(request: Request, tasks: Sequence[Task], trainer: Trainer) -> None
         # Read when torch and tokenizers are imported, which in the new processes is later.
         os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
         workers = [
-            context.Process(target=work_on_request, args=(request, list(tasks)), daemon=True)
+            context.Process(target=_process, args=(request, list(tasks)), daemon=True)
             for _ in range(request.workers)
         ]
         try:
@@ -44,8 +47,18 @@ def run_local(request: Request, tasks: Sequence[Task], trainer: Trainer) -> None
                     worker.terminate()
     if not all(records.is_done(task.cell) for task in tasks):
         raise CPTuningError(
-            "The workers died before all was done: start the command again to go on from there."
+            "The workers ended before all was done: start the command again to go on from there."
         )
+
+
+def _process(request: Request, tasks: Sequence[Task]) -> None:
+    """A worker that says in a sentence why it can't go on."""
+    try:
+        work_on_request(request, tasks)
+    except CPTuningError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:  # The process that started it tells the user.
+        sys.exit(1)
 
 
 def run_on_ray(request: Request, tasks: Sequence[Task], trainer: Trainer) -> None:
@@ -67,6 +80,13 @@ def run_on_ray(request: Request, tasks: Sequence[Task], trainer: Trainer) -> Non
             ray.init(num_cpus=request.workers, include_dashboard=False, log_to_driver=False)
     gpus = float(ray.cluster_resources().get("GPU", 0))
     share = 0.0 if request.device == "cpu" else min(1.0, gpus / request.workers)
+    # Its workers have folders of their own to be in.
+    request = replace(
+        request,
+        output=request.output.absolute(),
+        data=request.data and request.data.absolute(),
+        backbone=str(here.absolute()) if (here := Path(request.backbone)).is_dir() else str(here),
+    )
     remote = ray.remote(num_cpus=1, num_gpus=share, max_retries=_RETRIES)(work_on_request)
     records = Records(request.output)
     with Display(Sweep(tasks, records), request.workers) as display:

@@ -45,12 +45,15 @@ def work_on_request(request: Request, tasks: Sequence[Task]) -> None:
 def _quiet() -> Iterator[None]:
     """Inside, what a user should know of one training is not said of thousands."""
     logger = logging.getLogger("cptuning")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+
+    def matters(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR
+
+    logger.addFilter(matters)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        logger.removeFilter(matters)
 
 
 def _single_thread(request: Request) -> None:

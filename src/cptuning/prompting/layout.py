@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class SpecialTokens:
     @classmethod
     def of(cls, tokenizer: Tokenizer, mask: int, pad: int) -> "SpecialTokens":
         """Read them off what the tokenizer itself does with a pair of texts."""
-        pair = _plain_copy(tokenizer).encode("a", "a")
+        pair = _plain_copy(tokenizer.to_str()).encode("a", "a")
         is_text = [not special for special in pair.special_tokens_mask]
         start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
         middle = [i for i in range(start, end) if not is_text[i]]
@@ -100,7 +101,7 @@ class Layout:
         masks: int = 1,
     ) -> None:
         self._given = tokenizer.to_str()
-        self._tokenizer = _plain_copy(tokenizer)
+        self._tokenizer = _plain_copy(self._given)
         self.special = special
         self.template = template
         self.vocabulary = vocabulary
@@ -231,9 +232,10 @@ class Layout:
         )
 
 
-def _plain_copy(tokenizer: Tokenizer) -> Tokenizer:
+@lru_cache(maxsize=4)  # Layouts only read with it, and a sweep makes thousands of them.
+def _plain_copy(tokenizer: str) -> Tokenizer:
     """A copy that neither cuts nor pads, and to which special tokens in a text are text."""
-    facts = json.loads(tokenizer.to_str())
+    facts = json.loads(tokenizer)
     if facts["model"]["type"] == "Unigram":
         # Such a model finds any piece of its vocabulary in a text, special tokens as well. A text
         # has "▁" in the place of spaces by then, so a piece with a space in it is never found.

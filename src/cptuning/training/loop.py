@@ -120,7 +120,8 @@ def train(
                             callback.on_evaluate(step, score)
                         if history.best is None or step == 0 or score > history.best:
                             history.best_step = step
-                            best = {name: p.detach().cpu().clone() for name, p in trained.items()}
+                            # On the device: copying to the host takes longer than a step.
+                            best = {name: p.detach().clone() for name, p in trained.items()}
                         elif _has_settled(history, step, plan):
                             break
                 if checkpointer and processes.is_main and step > start and checkpointer.is_due():
