@@ -35,7 +35,7 @@ def serve(
     ] = 2,
     queue: Annotated[
         int, typer.Option(metavar="N", min=1, help="Let up to N texts wait; refuse more with 429.")
-    ] = 512,
+    ] = 256,
     timeout: Annotated[
         float, typer.Option(metavar="S", min=0.1, help="Wait so long for a request, or an answer.")
     ] = 30,
