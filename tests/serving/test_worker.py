@@ -139,6 +139,14 @@ def test_more_than_can_wait_is_refused_at_once_with_the_time_to_come_back(begin)
     assert worker.queued_rows == 0
 
 
+def test_what_would_be_answered_too_late_is_refused_as_well(begin):
+    worker = begin(Model(held=True), seconds=0.001)
+    hold(worker)
+    worker.read(Examples(("a",)))
+    with pytest.raises(Refusal, match="try again in"):
+        worker.read(Examples(("b",)))
+
+
 def test_a_request_larger_than_the_queue_is_taken_when_nothing_waits(begin):
     assert len(texts_of(begin(Model(), queue_rows=4).read(Examples(("a",) * 9)))) == 9
 

@@ -7,6 +7,9 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import say
+from cptuning.serving.limits import Limits
+
+_USUAL = Limits()
 
 
 def serve(
@@ -29,31 +32,30 @@ def serve(
     batch_rows: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Read up to N texts of many requests at once."),
-    ] = 64,
+    ] = _USUAL.batch_rows,
     batch_wait: Annotated[
         float, typer.Option(metavar="MS", min=0, help="Wait so long for more of them.")
-    ] = 2,
+    ] = 1000 * _USUAL.batch_wait,
     queue: Annotated[
         int, typer.Option(metavar="N", min=1, help="Let up to N texts wait; refuse more with 429.")
-    ] = 512,
+    ] = _USUAL.queue_rows,
     timeout: Annotated[
         float, typer.Option(metavar="S", min=0.1, help="Wait so long for a request, or an answer.")
-    ] = 30,
+    ] = _USUAL.seconds,
     max_texts: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most texts of a request.")
-    ] = 256,
+    ] = _USUAL.texts,
     max_characters: Annotated[
         int, typer.Option(metavar="N", min=1, help="The longest text.")
-    ] = 20_000,
+    ] = _USUAL.characters,
     max_body: Annotated[
         int, typer.Option(metavar="KIB", min=1, help="The largest body of a request.")
-    ] = 1024,
+    ] = _USUAL.body_bytes // 1024,
 ) -> None:
     """Answer over HTTP: POST /predict, /embed, /examples; the page /docs tells the rest.
 
     API keys come from the environment variable CPTUNING_API_KEYS, with commas between them.
     """
-    from cptuning.serving.limits import Limits
     from cptuning.serving.server import serve as serve_forever
 
     limits = Limits(

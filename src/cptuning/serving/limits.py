@@ -21,11 +21,11 @@ class Limits:
     """The most texts of several requests that are read together."""
     batch_wait: float = 0.002
     """How many seconds a request waits for others to be read with."""
-    queue_rows: int = 512
+    queue_rows: int = 256
     """The most texts that wait for a model; what comes on top is refused with 429."""
     seconds: float = 30.0
     """How long a request may take to arrive, to be answered, and its answer to be taken."""
-    connections: int = 512
-    """The most connections at a time."""
+    connections: int = 900
+    """The most connections at a time: more than can wait, fewer than a process may open files."""
     examples: int = 100_000
     """The most labelled examples that a model may come to know."""

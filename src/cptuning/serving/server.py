@@ -89,8 +89,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
     ...
     cptuning.errors.CPTuningError: Can't listen on 127.0.0.1, port ...: Address already in use.
     """
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (")[0]

@@ -118,11 +118,16 @@ class Worker:
             if self._retired:
                 raise Refusal(503, "The server is shutting down.")
             # A request that is alone is taken however large it is, or it never would be.
-            if self._jobs and self.queued_rows + len(job) > self._limits.queue_rows:
+            if self._jobs and self._is_too_much(self.queued_rows + len(job)):
                 raise busy(self.queued_rows * self._seconds_a_row)
             self._jobs.append(job)
             self.queued_rows += len(job)
             self._changed.notify()
+
+    def _is_too_much(self, rows: int) -> bool:
+        """Whether so many rows are more than may wait, or take so long that some come too late."""
+        is_late = rows * self._seconds_a_row > self._limits.seconds / 4
+        return rows > self._limits.queue_rows or is_late
 
     def _run(self) -> None:
         if self._predecessor is not None:
