@@ -20,6 +20,7 @@ from cptuning.commands.info import info
 from cptuning.commands.learning_curve import learning_curve
 from cptuning.commands.methods import methods
 from cptuning.commands.predict import predict
+from cptuning.commands.suggest import suggest
 from cptuning.errors import CPTuningError
 
 # What the shell calls a program that was stopped by SIGINT, or whose reader went away.
@@ -89,7 +90,19 @@ def start(
     prepare_libraries()
 
 
-for command in (fit, predict, evaluate, explain, add, info, export, learning_curve, demo, methods):
+for command in (
+    fit,
+    predict,
+    evaluate,
+    explain,
+    suggest,
+    add,
+    info,
+    export,
+    learning_curve,
+    demo,
+    methods,
+):
     app.command()(command)
 
 
