@@ -24,6 +24,7 @@ ORDER = [
     "storage",
     "export",
     "reporting",
+    "app",
     "commands",
     "cli",
 ]
@@ -70,7 +71,16 @@ def test_a_module_opens_with_what_it_is_for(path):
     assert docstring.splitlines()[0].endswith((".", ":"))
 
 
-HEAVY = ("torch", "transformers", "sklearn", "pandas", "datasets", "pyarrow", "matplotlib")
+HEAVY = (
+    "torch",
+    "transformers",
+    "sklearn",
+    "pandas",
+    "datasets",
+    "pyarrow",
+    "matplotlib",
+    "gradio",
+)
 
 
 @pytest.mark.parametrize(

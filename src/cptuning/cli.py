@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 import cptuning
 from cptuning.commands.add import add
+from cptuning.commands.app import app as page
 from cptuning.commands.console import prepare_libraries, say
 from cptuning.commands.demo import demo
 from cptuning.commands.evaluate import evaluate
@@ -104,6 +105,7 @@ for command in (
     methods,
 ):
     app.command()(command)
+app.command("app")(page)
 
 
 def main() -> None:
