@@ -70,7 +70,8 @@ def python_code(session: Session) -> str:
     print(model.predict(texts), model.predict_proba(texts))
     print(model.explain(texts))  # the nearest examples
     """
-    text: Text = session.examples[0].text if session.examples else "a new text"
+    texts = [example.text for example in session.examples]
+    text: Text = min(texts, key=_length) if texts else "a new text"
     return (
         "import cptuning\n"
         'model = cptuning.load("model")  # the folder in the zip file\n'
@@ -78,6 +79,10 @@ def python_code(session: Session) -> str:
         "print(model.predict(texts), model.predict_proba(texts))\n"
         "print(model.explain(texts))  # the nearest examples"
     )
+
+
+def _length(text: Text) -> int:
+    return len(text if isinstance(text, str) else "".join(text))
 
 
 def _table(target: Path, rows: list[dict[str, Any]]) -> Path:

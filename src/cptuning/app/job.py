@@ -50,7 +50,7 @@ class Job(Generic[T]):
     def report(self, share: float, doing: str, news: Any = None) -> None:
         """Tell how far the work is; this is also where a stopped one ends."""
         if self._stop.is_set():
-            raise CancelledError("Stopped: everything is as it was before.")
+            raise CancelledError("Stopped: nothing is lost.")
         spent = monotonic() - self._began
         left = spent / share - spent if share > 0.02 else None
         self._reports.put(Progress(share, doing, left, news))

@@ -13,6 +13,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "0"
 
 import gradio as gr
 
+from cptuning.app.parts import shown
 from cptuning.app.session import Session, Settings
 from cptuning.errors import CPTuningError
 
@@ -111,7 +112,7 @@ def build(settings: Settings) -> gr.Blocks:
     page = gr.Blocks(title=_TITLE, analytics_enabled=False, delete_cache=(3600, 86400))
     with page:
         frame = Frame(settings)
-        gr.HTML(_INTRODUCTION, elem_id="introduction", js_on_load=None)
+        shown(_INTRODUCTION, elem_id="introduction")
         with gr.Tabs():
             for title, tab in (
                 ("1 Examples", examples),
@@ -126,6 +127,24 @@ def build(settings: Settings) -> gr.Blocks:
     return page
 
 
+def _theme() -> gr.themes.Base:
+    """Quiet buttons, fonts that are there already, and small print with enough contrast."""
+    theme = gr.themes.Default(
+        primary_hue="blue", font=["system-ui", "sans-serif"], font_mono=["monospace"]
+    )
+    return theme.set(
+        body_text_color_subdued="*neutral_500",
+        body_text_color_subdued_dark="*neutral_400",
+        block_info_text_color="*neutral_500",
+        block_info_text_color_dark="*neutral_400",
+        input_placeholder_color="*neutral_500",
+        input_placeholder_color_dark="*neutral_400",
+        button_large_text_weight="500",
+        button_large_text_size="*text_md",
+        button_large_padding="*spacing_md *spacing_lg",
+    )
+
+
 def launch(
     settings: Settings,
     host: str = "127.0.0.1",
@@ -135,6 +154,8 @@ def launch(
 ) -> str:
     """Serve the page; returns its address if it is not to wait until it is stopped."""
     page = build(settings)
+    # Not as Gradio's css: it would put a selector of its own before each of ours.
+    style = (files("cptuning.app") / "page.css").read_text("utf-8")
     try:
         _, address, _ = page.launch(
             server_name=host,
@@ -143,10 +164,8 @@ def launch(
             share=False,
             quiet=True,
             footer_links=["settings"],
-            theme=gr.themes.Default(
-                primary_hue="blue", font=["system-ui", "sans-serif"], font_mono=["monospace"]
-            ),
-            css=(files("cptuning.app") / "page.css").read_text("utf-8"),
+            theme=_theme(),
+            head=f"<style>{style}</style>",
             prevent_thread_lock=True,
             ssr_mode=False,
             max_file_size="100mb",

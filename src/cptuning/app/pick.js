@@ -14,7 +14,7 @@ function pick(place) {
   mark(place);
   const option = options().find((o) => o.dataset.place === place);
   const list = option?.closest(".list");
-  if (list) list.scrollTop = option.offsetTop - list.offsetTop - list.clientHeight / 3;
+  if (list) list.scrollTop = option.offsetTop - list.clientHeight / 3;
   trigger("select", { index: Number(place), value: place });
 }
 

@@ -243,15 +243,15 @@ def rows_view(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return ""
     columns = list(rows[0])
-    shown = [
-        [text_html(str(_cell(row[c])), 120) for c in columns] for row in rows[:_MOST_ROWS_SHOWN]
-    ]
+    shown = [[text_html(_cell(row[c]), 120) for c in columns] for row in rows[:_MOST_ROWS_SHOWN]]
     more = "" if len(rows) <= _MOST_ROWS_SHOWN else "<p class='muted'>The first rows.</p>"
     return table_html([escape(column) for column in columns], shown) + more
 
 
-def _cell(value: Any) -> Any:
-    return "" if value is None else value
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return "" if value is None else str(value)
 
 
 def suggestions_view(found: Sequence[Suggestion]) -> str:

@@ -7,6 +7,7 @@ import gradio as gr
 from cptuning.app import views
 from cptuning.app.examples import Text, pasted
 from cptuning.app.page import Frame
+from cptuning.app.parts import heading, shown
 from cptuning.app.session import Session
 from cptuning.errors import CPTuningError
 
@@ -19,7 +20,7 @@ def build(frame: Frame) -> None:
             first = gr.Textbox(label="Text", lines=3, elem_id="text")
             second = gr.Textbox(label="Second text", lines=3, visible=False, elem_id="second")
             ask = gr.Button("Classify", variant="primary", elem_id="classify")
-            gr.HTML("<h2>Not right?</h2>", js_on_load=None)
+            heading("Not right?")
             right = gr.Dropdown(
                 label="The right label",
                 info="Choose one, or write the name of a new class.",
@@ -37,10 +38,9 @@ def build(frame: Frame) -> None:
                 )
                 add = gr.Button("Add the class", elem_id="add-class")
         with gr.Column():
-            answer = gr.HTML(
+            answer = shown(
                 views.note("Type a text to see its label here."),
                 elem_id="answer",
-                js_on_load=None,
                 min_height=160,
             )
     frame.shows(second, lambda session: gr.update(visible=session.is_pair))

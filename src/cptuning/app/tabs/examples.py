@@ -7,6 +7,7 @@ import gradio as gr
 from cptuning.app import views
 from cptuning.app.examples import SAMPLES, from_file, pasted, sample
 from cptuning.app.page import Frame
+from cptuning.app.parts import shown
 from cptuning.app.session import Session
 
 _FILE_TYPES = [".csv", ".tsv", ".jsonl", ".gz", ".parquet", ".xlsx"]
@@ -27,19 +28,19 @@ def build(frame: Frame) -> None:
             )
             add = gr.Button("Add these lines", variant="primary", elem_id="add")
             file = gr.File(
-                label="Or a file with columns text (or text_a, text_b) and label",
+                label="Or a file: columns text and label",
                 file_types=_FILE_TYPES,
-                height=120,
+                height=150,
                 elem_id="examples-file",
             )
             with gr.Row():
                 messages = gr.Button("Sample: customer messages", elem_id="sample")
                 questions = gr.Button("Sample: pairs of questions", elem_id="sample-pairs")
         with gr.Column(scale=2):
-            counted = gr.HTML(elem_id="check", js_on_load=None, min_height=120)
+            counted = shown(elem_id="check", min_height=150)
             with gr.Row():
                 tidy = gr.Button("Remove repeats", visible=False, elem_id="tidy")
-                clear = gr.Button("Start over", variant="stop", visible=False, elem_id="clear")
+                clear = gr.Button("Start over", visible=False, elem_id="clear")
     frame.shows(counted, lambda session: views.check_view(session.check()))
     frame.shows(tidy, lambda session: gr.update(visible=session.check().repeated > 0))
     frame.shows(clear, lambda session: gr.update(visible=bool(session.examples)))

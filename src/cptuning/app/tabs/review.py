@@ -9,6 +9,7 @@ import gradio as gr
 from cptuning.app import views
 from cptuning.app.examples import Example
 from cptuning.app.page import Frame
+from cptuning.app.parts import heading, shown
 from cptuning.app.session import Session
 from cptuning.app.tabs.train import ONE_AT_A_TIME, running
 from cptuning.errors import CPTuningError
@@ -19,11 +20,11 @@ def build(frame: Frame) -> None:
     script = (files("cptuning.app") / "pick.js").read_text("utf-8")
     picked = gr.State(None)
     frame.shows(
-        gr.HTML(elem_id="accuracy", js_on_load=None),
+        shown(elem_id="accuracy"),
         lambda session: views.review_view(session.review, session.changes),
     )
     with gr.Column(visible=False) as body:
-        plane = gr.HTML(elem_id="map", js_on_load=script)
+        plane = shown(elem_id="map", script=script)
         with gr.Row(equal_height=True, elem_id="editor"):
             text = gr.Textbox(
                 label="Picked example",
@@ -39,21 +40,21 @@ def build(frame: Frame) -> None:
             with gr.Column(scale=1, min_width=140):
                 relabel = gr.Button("Relabel", elem_id="relabel")
                 delete = gr.Button("Delete", variant="stop", elem_id="delete")
-        gr.HTML("<h2>Doubtful examples</h2>", js_on_load=None)
-        doubtful = gr.HTML(elem_id="doubtful", js_on_load=script)
+        heading("Doubtful examples")
+        doubtful = shown(elem_id="doubtful", script=script)
         with gr.Row():
             with gr.Column():
-                gr.HTML("<h2>What is taken for what</h2>", js_on_load=None)
-                confusion = gr.HTML(elem_id="confusion", js_on_load=None)
+                heading("What is taken for what")
+                confusion = shown(elem_id="confusion")
             with gr.Column():
-                gr.HTML("<h2>Would more labels help?</h2>", js_on_load=None)
+                heading("Would more labels help?")
                 with gr.Row():
                     measure = gr.Button("Find out", elem_id="measure")
                     stop = gr.Button(
                         "Cancel", variant="stop", interactive=False, elem_id="stop-measuring"
                     )
-                progress = gr.HTML(elem_id="curve-progress", js_on_load=None)
-                curve = gr.HTML(elem_id="curve", js_on_load=None)
+                progress = shown(elem_id="curve-progress")
+                curve = shown(elem_id="curve")
 
     frame.shows(body, lambda session: gr.update(visible=session.is_trained))
     frame.shows(plane, _map)

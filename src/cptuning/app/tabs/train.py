@@ -6,8 +6,9 @@ from typing import Any
 import gradio as gr
 
 from cptuning.app import views
-from cptuning.app.job import Job
+from cptuning.app.job import CancelledError, Job
 from cptuning.app.page import Frame, tell
+from cptuning.app.parts import shown
 from cptuning.app.session import Session
 from cptuning.errors import CPTuningError
 
@@ -22,12 +23,12 @@ ONE_AT_A_TIME: dict[str, Any] = {"concurrency_id": "training", "concurrency_limi
 
 def build(frame: Frame) -> None:
     """Lay it out and wire it."""
-    gr.HTML(f'<p class="muted">{_ABOUT}</p>', js_on_load=None)
+    shown(f'<p class="muted">{_ABOUT}</p>')
     with gr.Row():
         start = gr.Button("Train", variant="primary", elem_id="train")
         cancel = gr.Button("Cancel", variant="stop", interactive=False, elem_id="cancel")
-    progress = gr.HTML(elem_id="progress", js_on_load=None)
-    state = gr.HTML(elem_id="trained", js_on_load=None)
+    progress = shown(elem_id="progress")
+    state = shown(elem_id="trained")
     frame.shows(state, _state)
     frame.does(
         start.click,
@@ -51,6 +52,8 @@ def running(session: Session, begin: Any) -> Iterator[tuple[Any, ...]]:
         job: Job[Any] = begin(session)
         for report in job.run():
             yield views.progress_view(report), *busy
+    except CancelledError as stopped:
+        gr.Info(str(stopped), title="Cancelled")
     except CPTuningError as error:
         tell(error)
     yield "", *idle

@@ -6,6 +6,7 @@ import gradio as gr
 
 from cptuning.app import downloads, views
 from cptuning.app.page import Frame
+from cptuning.app.parts import heading, shown
 from cptuning.app.session import Session
 
 
@@ -13,18 +14,18 @@ def build(frame: Frame) -> None:
     """Lay it out and wire it."""
     with gr.Row():
         with gr.Column():
-            gr.HTML("<h2>Classify a file</h2>", js_on_load=None)
-            file = gr.File(label="A file with texts", height=120, elem_id="to-classify")
-            rows = gr.HTML(elem_id="classified-rows", js_on_load=None)
+            heading("Classify a file")
+            file = gr.File(label="A file with texts", height=150, elem_id="to-classify")
+            rows = shown(elem_id="classified-rows")
             classified = gr.File(label="Classified", visible=False, elem_id="classified")
         with gr.Column():
-            gr.HTML("<h2>What to label next</h2>", js_on_load=None)
-            pool = gr.File(label="A file with unlabelled texts", height=120, elem_id="pool")
+            heading("What to label next")
+            pool = gr.File(label="A file with unlabelled texts", height=150, elem_id="pool")
             n = gr.Slider(1, 100, value=20, step=1, label="How many", elem_id="how-many")
             suggest = gr.Button("Suggest", elem_id="suggest")
-            found = gr.HTML(elem_id="suggestions", js_on_load=None)
+            found = shown(elem_id="suggestions")
             to_fill = gr.File(label="To fill in", visible=False, elem_id="to-fill")
-    gr.HTML("<h2>Take it with you</h2>", js_on_load=None)
+    heading("Take it with you")
     with gr.Row():
         with gr.Column():
             model = gr.Button("Make the model file", variant="primary", elem_id="make-model")
