@@ -4,6 +4,7 @@ import csv
 import re
 import shutil
 import zipfile
+from dataclasses import replace
 
 import gradio as gr
 import pytest
@@ -11,10 +12,10 @@ from playwright.sync_api import expect, sync_playwright
 from tests.app.conftest import BAD, FILMS, GOOD, PAIRS
 
 from cptuning.app.page import launch
-from cptuning.app.session import Settings
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
+expect.set_options(timeout=PATIENCE)
 
 LINES = "\n".join(f"{example.text} | {example.label}" for example in FILMS)
 PAIR_LINES = "\n".join(f"{e.text[0]} | {e.text[1]} | {e.label}" for e in PAIRS)
@@ -29,7 +30,13 @@ def address(settings):
 @pytest.fixture(scope="module")
 def slow_address(settings):
     """A page whose trainings take for ever."""
-    return launch(Settings(settings.backbone, {"steps": 1_000_000}), browser=False, wait=False)
+    return launch(replace(settings, method={"steps": 1_000_000}), browser=False, wait=False)
+
+
+@pytest.fixture(scope="module")
+def strict_address(settings):
+    """A page whose models know nothing but their examples."""
+    return launch(replace(settings, unknown_threshold=0.999), browser=False, wait=False)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +59,7 @@ def visit(browser, address):
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
         page.on("request", lambda request: strangers.append(request.url))
-        page.on("pageerror", errors.append)
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(at)
         page.locator("#check .note").wait_for()
         return page
@@ -77,7 +84,7 @@ def tab(page, name):
 def add(page, lines):
     page.locator("#lines textarea").fill(lines)
     page.locator("#add").click()
-    expect(page.locator("#lines textarea")).to_have_value("", timeout=PATIENCE)
+    expect(page.locator("#lines textarea")).to_have_value("")
 
 
 def train(page, lines=LINES):
@@ -141,11 +148,11 @@ class TestTraining:
         add(page, LINES)
         tab(page, "Train")
         page.locator("#train").click()
-        expect(page.get_by_role("progressbar")).to_be_visible(timeout=PATIENCE)
-        expect(page.locator("#progress")).to_contain_text("Fold 1 of 2", timeout=PATIENCE)
+        expect(page.get_by_role("progressbar")).to_be_visible()
+        expect(page.locator("#progress")).to_contain_text("Fold 1 of 2")
         expect(page.locator("#train")).to_be_disabled()
         page.locator("#cancel").click()
-        expect(page.get_by_text("nothing is lost")).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_text("nothing is lost")).to_be_visible()
         expect(page.locator("#train")).to_be_enabled()
         tab(page, "Examples")
         expect(page.locator("#check")).to_contain_text("8 examples")
@@ -186,8 +193,8 @@ class TestReview:
 
     def test_the_learning_curve_is_measured(self, page):
         page.locator("#measure").click()
-        expect(page.locator("#curve svg")).to_be_visible(timeout=PATIENCE)
-        expect(page.locator("#measure")).to_be_enabled(timeout=PATIENCE)
+        expect(page.locator("#curve svg")).to_be_visible()
+        expect(page.locator("#measure")).to_be_enabled()
         expect(page.locator("#curve")).to_contain_text("whether more labels would help")
 
 
@@ -216,9 +223,13 @@ class TestAsking:
         expect(answer.locator("tbody tr").first).to_contain_text("trains")
         expect(answer.locator(".answer")).to_contain_text("trains")
 
-    def test_far_from_everything_is_unknown(self, page):
-        self.ask(page, "Telenet 1 2 3 4 5 6 7 8 9 ! ? ! ?")
+    def test_far_from_everything_is_unknown(self, visit, strict_address):
+        page = visit(strict_address)
+        train(page)
+        tab(page, "Ask")
+        self.ask(page, "the red train leaves at ten")
         expect(page.locator("#answer .answer")).to_have_text("unknown")
+        expect(page.locator("#answer")).to_contain_text("far from every example")
 
     def test_a_class_is_added_at_once(self, page):
         page.get_by_role("button", name="Add a class").click()

@@ -109,9 +109,10 @@ class TestAnswers:
         )
 
     def test_far_from_everything_is_unknown(self, trained):
-        nothing_is_near = replace(trained.classifier.predictor_, unknown_threshold=1.1)
-        trained.classifier.predictor_ = nothing_is_near
+        trained.settings = replace(trained.settings, unknown_threshold=0.999)
+        list(trained.training().run())
         assert trained.answer("the parcel came late").is_unknown
+        assert not trained.answer(GOOD[0]).is_unknown
 
     def test_a_correction_is_learned_at_once(self, trained):
         trained.teach("so so", "fair")

@@ -28,6 +28,8 @@ class Settings:
     backbone: str = "embedded"
     method: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the method other than the preset's."""
+    unknown_threshold: float | str = "auto"
+    """The similarity to the nearest example below which a text is unknown."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,9 @@ class Session:
         def work(job: Job[bool]) -> bool:
             job.report(0.0, "Reading the backbone")
             watch = TrainingWatch(job, trainings=_FOLDS + 1)
-            classifier = self._new_classifier([watch], folds=_FOLDS, unknown_threshold="auto")
+            classifier = self._new_classifier(
+                [watch], folds=_FOLDS, unknown_threshold=self.settings.unknown_threshold
+            )
             classifier.fit(*as_data(examples))
             classifier.callbacks = None
             if examples != self.examples:

@@ -18,6 +18,7 @@ def app(
         bool, typer.Option("--no-browser", help="Do not open the page in a browser.")
     ] = False,
     backbone: options.Backbone = "embedded",
+    unknown_threshold: options.UnknownThreshold = "auto",
     settings: options.Settings = None,
 ) -> None:
     """Open a web page: examples in, a classifier out, without a line of code."""
@@ -31,7 +32,11 @@ def app(
 
     say(f"The page is at http://{host}:{port} (Ctrl-C ends it).")
     launch(
-        Settings(backbone, options.parse_settings(settings)),
+        Settings(
+            backbone,
+            options.parse_settings(settings),
+            **options.parse_threshold(unknown_threshold),
+        ),
         host=host,
         port=port,
         browser=not no_browser,
