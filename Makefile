@@ -11,18 +11,26 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo test lint clean
+.PHONY: demo app test lint browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
+
+app: $(READY)
+	$(BIN)/cptuning app
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The tests of the web page need a real browser; a fresh Debian machine has none.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+browser:
+	@command -v chromium >/dev/null || { $(SUDO) apt-get update && $(SUDO) apt-get install -y chromium; }
+
 # One thread a process: the tests make many small models, and two workers fill two cores.
-test: lint
+test: lint browser
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 clean:

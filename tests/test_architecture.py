@@ -26,6 +26,7 @@ ORDER = [
     "reporting",
     "experiments",
     "serving",
+    "app",
     "commands",
     "cli",
 ]
@@ -81,6 +82,7 @@ HEAVY = (
     "pyarrow",
     "matplotlib",
     "fastapi",
+    "gradio",
 )
 
 

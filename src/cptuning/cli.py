@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 import cptuning
 from cptuning.commands.add import add
+from cptuning.commands.app import app as page
 from cptuning.commands.compare import compare
 from cptuning.commands.console import prepare_libraries, say
 from cptuning.commands.demo import demo
@@ -23,6 +24,7 @@ from cptuning.commands.methods import methods
 from cptuning.commands.predict import predict
 from cptuning.commands.reproduce import reproduce
 from cptuning.commands.serve import serve
+from cptuning.commands.suggest import suggest
 from cptuning.errors import CPTuningError
 
 # What the shell calls a program that was stopped by SIGINT, or whose reader went away.
@@ -97,10 +99,11 @@ def start(
 
 
 for command in (
-    *(fit, predict, evaluate, explain, add, info, export, serve),
+    *(fit, predict, evaluate, explain, suggest, add, info, export, serve),
     *(learning_curve, demo, methods, reproduce, compare),
 ):
     app.command()(command)
+app.command("app")(page)
 
 
 def main() -> None:

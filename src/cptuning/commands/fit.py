@@ -52,12 +52,7 @@ def fit(
     folds: Annotated[
         int, typer.Option(metavar="N", help="How many parts cross-fitting makes.")
     ] = 2,
-    unknown_threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|NUMBER", help='Answer "unknown" to texts less similar to any example.'
-        ),
-    ] = None,
+    unknown_threshold: options.UnknownThreshold = None,
     settings: options.Settings = None,
     init_from: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Start from another model's weights.")

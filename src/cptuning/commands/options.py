@@ -54,6 +54,12 @@ Preset = Annotated[
 Seed = Annotated[
     int, typer.Option(metavar="N", min=0, help="The same seed gives the same model on a CPU.")
 ]
+UnknownThreshold = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|NUMBER", help='Answer "unknown" to texts less similar to any example.'
+    ),
+]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda …")]
 Settings = Annotated[
     list[str] | None,

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from cptuning.commands import options
-from cptuning.commands.console import print_json, rounded, say
+from cptuning.commands.console import print_json, say
 from cptuning.commands.tables import check_kind
-from cptuning.data import Table, iter_tables, open_writer
-from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, file_name, table_format
+from cptuning.data import iter_tables, open_writer
+from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, table_format
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor
+from cptuning.reporting.answered_rows import AnsweredRows
 from cptuning.reporting.words import duration
 
 # Enough to fill batches of one length; little enough to see answers come.
@@ -59,7 +58,7 @@ def predict(
     into, outof = _formats(file, output, format)
     began = time.monotonic()
     predictor = load(model).predictor_
-    answers = _Answers(predictor, probabilities, neighbours)
+    answers = AnsweredRows(predictor, probabilities, neighbours)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     with open_writer(output, outof) as writer, _counter(quiet) as advance:
@@ -89,54 +88,6 @@ def _formats(file: str, output: str, format: str | None) -> tuple[str | None, st
     # Out comes what went in, if it can pass through a pipe.
     kind = format or table_format(file, into)
     return into, kind if kind in TEXT_FORMATS else None
-
-
-class _Answers:
-    """Rows with the model's answers to them."""
-
-    def __init__(self, predictor: AnyPredictor, probabilities: bool, neighbours: int) -> None:
-        self.predictor = predictor
-        self.neighbours = neighbours
-        classes = predictor.label_space.classes
-        self.class_columns = [f"p_{label}" for label in classes] if probabilities else []
-        if len(set(self.class_columns)) < len(self.class_columns):
-            raise CPTuningError(
-                "Two classes of the model have the same name, so their columns would too: "
-                "leave --probabilities out."
-            )
-
-    def rows(self, table: Table, path: str) -> list[dict[str, Any]]:
-        """The rows of the table with the answers' columns behind their own."""
-        answered = self.predictor.answer(table.examples)
-        pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
-        added = [self._answer(*pair) for pair in pairs]
-        if self.neighbours:
-            nearest = self.predictor.evidence(answered.embeddings, self.neighbours)
-            for answer, evidence in zip(added, nearest, strict=True):
-                for number, example in enumerate(evidence, start=1):
-                    answer.update(_neighbour(f"neighbour_{number}", example))
-        taken = set().union(*table.rows) & added[0].keys()
-        if taken:
-            raise CPTuningError(
-                f"{file_name(path)} has a column {min(taken)!r} already: rename or remove it."
-            )
-        return [row | answer for row, answer in zip(table.rows, added, strict=True)]
-
-    def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
-        confidence = self.predictor.confidence(label, probabilities)
-        answer = {"prediction": label, "confidence": rounded(confidence)}
-        for column, probability in zip(self.class_columns, probabilities, strict=False):
-            answer[column] = round(float(probability), 6)
-        return answer
-
-
-def _neighbour(name: str, example: Any) -> dict[str, Any]:
-    if isinstance(example.text, str):
-        texts = {name: example.text}
-    else:
-        texts = {f"{name}_a": example.text[0], f"{name}_b": example.text[1]}
-    similarity = round(example.similarity, 6)
-    return {**texts, f"{name}_label": example.label, f"{name}_similarity": similarity}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from cptuning.inference.predictor import (
     Scorer,
 )
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
+from cptuning.inference.suggestion import Suggestion, suggested, suggestions, uncertainty
 from cptuning.inference.support import SupportSet
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Inference",
     "Predictor",
     "Scorer",
+    "Suggestion",
     "SupportSet",
     "auroc",
     "class_scores",
@@ -38,5 +40,8 @@ __all__ = [
     "log_loss",
     "prototypes",
     "softmax",
+    "suggested",
+    "suggestions",
     "threshold_for",
+    "uncertainty",
 ]

@@ -298,3 +298,22 @@ class Predictor(AnyPredictor):
         texts = [text for lesson in lessons for text in lesson.examples]
         labels = [label for lesson in lessons for label in lesson.labels]
         return replace(self, label_space=label_space).with_examples(texts, labels)
+
+    def without_examples(self, rows: Sequence[int]) -> "Predictor":
+        """The same model without the labelled examples in these rows of its support set.
+
+        A class that loses its last example is forgotten.
+        """
+        gone = set(rows)
+        kept = [row for row in range(len(self.support)) if row not in gone]
+        if not kept:
+            raise CPTuningError("These are all the examples of the model: leave it at least one.")
+        labels = self.support.labels[kept]
+        left = np.unique(labels)  # in the classes' own order
+        support = SupportSet(
+            self.support.examples.take(kept),
+            self.support.embeddings[kept],
+            np.searchsorted(left, labels),
+        )
+        classes = tuple(self.label_space.classes[number] for number in left)
+        return replace(self, support=support, label_space=LabelSpace(classes))

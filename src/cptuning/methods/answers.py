@@ -36,6 +36,10 @@ class HeldOut:
         accuracy = float(np.mean(self.scores.argmax(axis=1) == self.labels))
         return Score(accuracy, -log_loss(self.scores, self.labels, self.temperature))
 
+    def take(self, rows: IntArray) -> "HeldOut":
+        """Some of the answers, in the order asked for."""
+        return HeldOut(self.scores[rows], self.familiarity[rows], self.labels[rows])
+
     @classmethod
     def joined(cls, parts: Sequence["HeldOut"]) -> "HeldOut":
         """The answers of several models to an example each."""

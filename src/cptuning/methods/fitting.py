@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cptuning.data import stratified_folds
 from cptuning.errors import CPTuningError
+from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.task import BatchedTask, Split
 from cptuning.methods.training_settings import TrainingSettings
@@ -118,12 +119,16 @@ class Fitter(Generic[T]):
         return scores[_best_step(scores)]
 
     def _cross_fitted(self, split: Split, folds: int) -> dict[int, HeldOut]:
-        """By step, what models answered to the examples that each had not seen."""
+        """By step, what models answered to the examples that each had not seen.
+
+        They are in the order of the data; examples that are alone in their class are missing.
+        """
         data = split.train
         fold_of = stratified_folds(data.labels, folds, self.run.seed)
         # An example that is alone in its class can't be answered by a model without it.
         alone = np.bincount(data.labels)[data.labels] < 2
         by_fold: list[dict[int, HeldOut]] = []
+        rows: list[IntArray] = []
         for fold in range(folds):
             left_out = (fold_of == fold) & ~alone
             if left_out.any():
@@ -131,13 +136,17 @@ class Fitter(Generic[T]):
                 part = replace(split, train=data.take(rest), dev=data.take(away))
                 stage = self._stage(f"fold {fold + 1} of {folds}", part)
                 by_fold.append(self._finished_answers(stage))
+                rows.append(away)
         if not by_fold:
             raise CPTuningError(
                 "Every class has a single example, so none can be left out for cross-fitting: "
                 'add examples, give a dev set, or use validation="none".'
             )
         steps = sorted(set.intersection(*(set(answers) for answers in by_fold)))
-        return {step: HeldOut.joined([fold[step] for fold in by_fold]) for step in steps}
+        order = np.argsort(np.concatenate(rows))
+        return {
+            step: HeldOut.joined([fold[step] for fold in by_fold]).take(order) for step in steps
+        }
 
     def _finished_answers(self, stage: "_Stage[T]") -> dict[int, HeldOut]:
         if not stage.task.answers.finished:

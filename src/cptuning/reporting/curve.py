@@ -94,16 +94,16 @@ class LearningCurve:
         if len(self.points()) < 2:
             return "fewer than two sizes were measured."
         if self.gain is None:
-            return "there is only one repeat to compare, ask for more with --repeats."
+            return "there is only one repeat to compare, ask for more repeats."
         if self.answers < FEWEST_ANSWERS:
             return (
                 f"there are only {self.answers} test answers, give at least {FEWEST_ANSWERS} "
-                "test texts."
+                "texts to test on."
             )
         mean, (low, high) = self.gain
         return (
             f"the last doubling changed accuracy by {_signed(mean)} points, but anything from "
-            f"{_signed(low)} to {_signed(high)} is possible; more --repeats narrow it down."
+            f"{_signed(low)} to {_signed(high)} is possible; more repeats narrow it down."
         )
 
     def summary(self) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""How good the model is by its cross-fitted answers, and which examples they put in doubt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cptuning.app.examples import Example
+from cptuning.inference import softmax
+from cptuning.reporting.metrics import Confusion, wilson_interval
+
+MOST_DOUBTFUL = 12
+
+
+@dataclass(frozen=True)
+class HeldOutAnswer:
+    """What a model that had not seen an example answered to it."""
+
+    example: Example
+    answer: str
+    probability: float
+    """Of the answer."""
+    own_probability: float
+    """Of the label that the example has."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """The cross-fitted answers to all examples, but for those alone in their class."""
+
+    answers: tuple[HeldOutAnswer, ...]
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], classifier: Any) -> "Review":
+        """From a classifier that was just fitted to these examples."""
+        held_out = classifier.held_out_
+        shares = softmax(held_out.scores, held_out.temperature)
+        classes = [str(label) for label in classifier.classes_]
+        labels = [example.label for example in examples]
+        seen = [example for example in examples if labels.count(example.label) > 1]
+        return cls(
+            tuple(
+                HeldOutAnswer(
+                    example,
+                    answer=classes[int(row.argmax())],
+                    probability=float(row.max()),
+                    own_probability=float(row[classes.index(example.label)]),
+                )
+                for example, row in zip(seen, shares, strict=True)
+            )
+        )
+
+    @property
+    def confusion(self) -> Confusion:
+        """Right and wrong answers by class."""
+        truth = [a.example.label for a in self.answers]
+        return Confusion.of(truth, [a.answer for a in self.answers], order=sorted(set(truth)))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the accuracy."""
+        return wilson_interval(self.confusion.right, self.confusion.n)
+
+    def doubtful(self, among: Sequence[Example]) -> list[HeldOutAnswer]:
+        """Examples whose label the model would not have given, the clearest case first.
+
+        Only those that are still among the examples: a relabelled one is doubted no more.
+        """
+        there = set(among)
+        wrong = [a for a in self.answers if a.answer != a.example.label and a.example in there]
+        return sorted(wrong, key=_own_probability)[:MOST_DOUBTFUL]
+
+
+def _own_probability(answer: HeldOutAnswer) -> float:
+    return answer.own_probability
+
+
+@dataclass(frozen=True)
+class Map:
+    """A point on the plane for each example."""
+
+    points: NDArray[np.float64]
+    """Between 0 and 1 in both directions."""
+    method: str
+
+    @classmethod
+    def of(cls, embeddings: NDArray[np.float32]) -> "Map":
+        """By t-SNE, or by principal components where there are few.
+
+        >>> Map.of(np.eye(3, dtype=np.float32)).method
+        'PCA'
+        """
+        from cptuning.reporting.projection import project
+
+        points, method = project(embeddings)
+        low, high = points.min(axis=0), points.max(axis=0)
+        return cls((points - low) / np.maximum(high - low, 1e-9), method)

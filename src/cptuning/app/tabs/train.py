@@ -1,0 +1,69 @@
+"""The second tab: training, with a bar that moves and a button that stops it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gradio as gr
+
+from cptuning.app import views
+from cptuning.app.job import CancelledError, Job
+from cptuning.app.page import Frame, tell
+from cptuning.app.parts import shown
+from cptuning.app.session import Session
+from cptuning.errors import CPTuningError
+
+_ABOUT = (
+    "Three models are trained: two that each leave half of your examples out, to find out how long "
+    "to train and how good it will be, and then the one you keep."
+)
+
+# One training at a time, whoever asks: it fills the processor, and draws from one random generator.
+ONE_AT_A_TIME: dict[str, Any] = {"concurrency_id": "training", "concurrency_limit": 1}
+
+
+def build(frame: Frame) -> None:
+    """Lay it out and wire it."""
+    shown(f'<p class="muted">{_ABOUT}</p>')
+    with gr.Row():
+        start = gr.Button("Train", variant="primary", elem_id="train")
+        cancel = gr.Button("Cancel", variant="stop", interactive=False, elem_id="cancel")
+    progress = shown(elem_id="progress")
+    state = shown(elem_id="trained")
+    frame.shows(state, _state)
+    frame.does(
+        start.click,
+        _training,
+        outputs=[progress, start, cancel],
+        show_progress="minimal",
+        **ONE_AT_A_TIME,
+    )
+    frame.does(cancel.click, Session.cancel)
+
+
+def _training(session: Session) -> Iterator[tuple[Any, ...]]:
+    yield from running(session, Session.training)
+
+
+def running(session: Session, begin: Any) -> Iterator[tuple[Any, ...]]:
+    """The updates of a bar, a start and a cancel button while a job of the session's runs."""
+    idle = gr.update(interactive=True), gr.update(interactive=False)
+    busy = gr.update(interactive=False), gr.update(interactive=True)
+    try:
+        job: Job[Any] = begin(session)
+        for report in job.run():
+            yield views.progress_view(report), *busy
+    except CancelledError as stopped:
+        gr.Info(str(stopped), title="Cancelled")
+    except CPTuningError as error:
+        tell(error)
+    yield "", *idle
+
+
+def _state(session: Session) -> str:
+    if not session.examples:
+        return views.note("Add examples first.")
+    if session.review is None:
+        return views.note("Not trained yet. This takes seconds to minutes, by number and length.")
+    return views.review_view(session.review, session.changes) + views.note(
+        "Trained. See the review, ask it something, or take it with you.", "good"
+    )

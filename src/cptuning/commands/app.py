@@ -1,0 +1,43 @@
+"""cptuning app: the web page."""
+
+from typing import Annotated
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import say
+from cptuning.errors import CPTuningError
+
+
+def app(
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; 127.0.0.1: this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 7860,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open the page in a browser.")
+    ] = False,
+    backbone: options.Backbone = "embedded",
+    unknown_threshold: options.UnknownThreshold = "auto",
+    settings: options.Settings = None,
+) -> None:
+    """Open a web page: examples in, a classifier out, without a line of code."""
+    try:
+        from cptuning.app.page import launch
+    except ModuleNotFoundError as error:
+        if error.name != "gradio":
+            raise
+        raise CPTuningError('The page needs gradio: pip install "cptuning[app]".') from error
+    from cptuning.app.session import Settings
+
+    say(f"The page is at http://{host}:{port} (Ctrl-C ends it).")
+    launch(
+        Settings(
+            backbone,
+            options.parse_settings(settings),
+            **options.parse_threshold(unknown_threshold),
+        ),
+        host=host,
+        port=port,
+        browser=not no_browser,
+    )

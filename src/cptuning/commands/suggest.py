@@ -1,0 +1,52 @@
+"""cptuning suggest: which unlabelled texts to label next."""
+
+from typing import Annotated
+
+import typer
+
+from cptuning.commands import options
+from cptuning.commands.console import percent, print_json, print_table, say, shown
+from cptuning.commands.tables import check_kind
+from cptuning.data import open_writer, read_table
+from cptuning.inference.suggestion import suggestions
+
+
+def suggest(
+    model: options.Model,
+    pool: Annotated[
+        str, typer.Argument(metavar="POOL", help="A file with texts to choose from; - is stdin.")
+    ],
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many to suggest.")] = 20,
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the rows, with an empty label to fill in."),
+    ] = None,
+    text: options.TextColumn = None,
+    text_b: options.SecondTextColumn = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell which texts to label next: unsure ones, and no two that teach the same.
+
+    Texts that the model knows already are left out. Fill in the labels of the file that --output
+    writes, and teach them with `cptuning add`.
+    """
+    from cptuning.storage import load
+
+    predictor = load(model).predictor_
+    table = read_table(pool, text=text, text_b=text_b)
+    check_kind(table.examples, pairs=predictor.is_pair, path=pool)
+    found = suggestions(predictor, table.examples, n)
+    if output is not None:
+        with open_writer(output) as writer:
+            writer.write([table.rows[s.row] | {"label": "", "guess": s.guess} for s in found])
+        say(f"{len(found)} of {len(table.examples)} texts written to {output}.")
+    if as_json:
+        print_json(
+            [
+                {"text": s.text, "guess": s.guess, "uncertainty": round(s.uncertainty, 6)}
+                for s in found
+            ]
+        )
+    elif output is None:
+        rows = [(shown(s.text, 120), str(s.guess), percent(s.uncertainty)) for s in found]
+        print_table(rows, header=("label next", "guess", "unsure"), numbers=1)

@@ -1,0 +1,366 @@
+"""The page in a real browser: the whole path of a visitor, wide and narrow, light and dark."""
+
+import csv
+import re
+import shutil
+import zipfile
+from dataclasses import replace
+
+import gradio as gr
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from tests.app.conftest import BAD, FILMS, GOOD, PAIRS
+
+from cptuning.app.page import launch
+
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
+expect.set_options(timeout=PATIENCE)
+
+LINES = "\n".join(f"{example.text} | {example.label}" for example in FILMS)
+PAIR_LINES = "\n".join(f"{e.text[0]} | {e.text[1]} | {e.label}" for e in PAIRS)
+
+
+@pytest.fixture(scope="module")
+def address(settings):
+    yield launch(settings, browser=False, wait=False)
+    gr.close_all(verbose=False)
+
+
+@pytest.fixture(scope="module")
+def slow_address(settings):
+    """A page whose trainings take for ever."""
+    return launch(replace(settings, method={"steps": 1_000_000}), browser=False, wait=False)
+
+
+@pytest.fixture(scope="module")
+def strict_address(settings):
+    """A page whose models know nothing but their examples."""
+    return launch(replace(settings, unknown_threshold=0.999), browser=False, wait=False)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium")
+        opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Opens the page for one more visitor; nobody but this machine may be asked for anything."""
+    contexts, strangers, errors = [], [], []
+
+    def open_page(at=address, **options):
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("request", lambda request: strangers.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(at)
+        page.locator("#check .note").wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    local = ("http://127.0.0.1:", "data:", "blob:")
+    assert [url for url in strangers if not url.startswith(local)] == []
+    assert errors == []
+
+
+@pytest.fixture
+def page(visit):
+    return visit()
+
+
+def tab(page, name):
+    page.get_by_role("tab", name=name).click()
+
+
+def add(page, lines):
+    page.locator("#lines textarea").fill(lines)
+    page.locator("#add").click()
+    expect(page.locator("#lines textarea")).to_have_value("")
+
+
+def train(page, lines=LINES):
+    add(page, lines)
+    tab(page, "Train")
+    page.locator("#train").click()
+    page.locator("#trained .headline").wait_for()
+
+
+def choose_label(page, place, label):
+    page.locator(f"{place} input").fill(label)
+    page.locator(f"{place} input").press("Enter")
+
+
+def saved(page, link, folder):
+    with page.expect_download() as started:
+        page.locator(link).click()
+    path = folder / started.value.suggested_filename
+    started.value.save_as(path)
+    return path
+
+
+class TestExamples:
+    def test_pasted_lines_are_counted_and_checked_at_once(self, page):
+        add(page, f"{LINES}\n{GOOD[0]} | good\n{GOOD[1]} | bad\nso so | fair")
+        check = page.locator("#check")
+        expect(check).to_contain_text("11 examples in 3 classes")
+        expect(check).to_contain_text("1 example repeats another")
+        expect(check).to_contain_text(f"{GOOD[1]} stands under bad and good")
+        expect(check).to_contain_text("Fewer than 4 examples, hard to learn: fair (1)")
+        page.locator("#tidy").click()
+        expect(check).to_contain_text("10 examples in 3 classes")
+        page.locator("#clear").click()
+        expect(check).to_contain_text("No examples yet")
+
+    def test_a_mistake_is_one_sentence_and_nothing_is_lost(self, page):
+        page.locator("#lines textarea").fill("a line <i>without</i> a label")
+        page.locator("#add").click()
+        expect(page.get_by_text("Line 1 has no label")).to_be_visible()
+        expect(page.locator("#lines textarea")).to_have_value("a line <i>without</i> a label")
+
+    def test_a_file_is_read(self, page, tmp_path):
+        path = tmp_path / "films.csv"
+        path.write_text("text,label\n" + "\n".join(f'"{e.text}",{e.label}' for e in FILMS))
+        page.locator("#examples-file input").set_input_files(path)
+        expect(page.locator("#check")).to_contain_text("8 examples in 2 classes")
+
+    def test_a_sample_is_one_click_away(self, page):
+        page.locator("#sample").click()
+        expect(page.locator("#check")).to_contain_text("96 examples in 6 classes")
+
+
+class TestTraining:
+    def test_nothing_to_train_on_is_told(self, page):
+        tab(page, "Train")
+        page.locator("#train").click()
+        expect(page.get_by_text("Add examples first: paste some")).to_be_visible()
+
+    def test_it_shows_its_progress_and_can_be_cancelled(self, visit, slow_address):
+        page = visit(slow_address)
+        add(page, LINES)
+        tab(page, "Train")
+        page.locator("#train").click()
+        expect(page.get_by_role("progressbar")).to_be_visible()
+        expect(page.locator("#progress")).to_contain_text("Fold 1 of 2")
+        expect(page.locator("#train")).to_be_disabled()
+        page.locator("#cancel").click()
+        expect(page.get_by_text("nothing is lost")).to_be_visible()
+        expect(page.locator("#train")).to_be_enabled()
+        tab(page, "Examples")
+        expect(page.locator("#check")).to_contain_text("8 examples")
+
+
+class TestReview:
+    @pytest.fixture
+    def page(self, visit):
+        page = visit()
+        train(page)
+        tab(page, "Review")
+        page.locator("#map circle").first.wait_for()
+        return page
+
+    def test_figures_and_pictures_are_there(self, page):
+        accuracy = page.locator("#accuracy")
+        expect(accuracy).to_contain_text(re.compile(r"\d+ % right on examples it had not seen"))
+        expect(accuracy).to_contain_text(re.compile(r"95 % interval \d+ to \d+ %"))
+        expect(page.locator("#map circle")).to_have_count(8)
+        expect(page.locator("#confusion svg")).to_be_visible()
+        expect(page.locator("#doubtful")).not_to_be_empty()
+
+    def test_a_point_is_read_and_picked_relabelled_and_deleted(self, page):
+        point = page.locator("#map circle").first
+        point.hover(force=True)
+        expect(page.locator("#map .tip")).to_have_text(f"good: {GOOD[0]}")
+        point.click(force=True)
+        expect(page.locator("#picked textarea")).to_have_value(GOOD[0])
+        choose_label(page, "#picked-label", "bad")
+        page.locator("#relabel").click()
+        expect(page.locator("#accuracy")).to_contain_text("1 example changed since")
+        page.locator("#map [role=option]", has_text=BAD[0]).click()
+        expect(page.locator("#picked textarea")).to_have_value(BAD[0])
+        page.locator("#delete").click()
+        expect(page.locator("#map circle")).to_have_count(7)
+        tab(page, "Examples")
+        expect(page.locator("#check")).to_contain_text("7 examples in 2 classes")
+
+    def test_the_learning_curve_is_measured(self, page):
+        page.locator("#measure").click()
+        expect(page.locator("#curve svg")).to_be_visible()
+        expect(page.locator("#measure")).to_be_enabled()
+        expect(page.locator("#curve")).to_contain_text("whether more labels would help")
+
+
+class TestAsking:
+    @pytest.fixture
+    def page(self, visit):
+        page = visit()
+        train(page)
+        tab(page, "Ask")
+        return page
+
+    def ask(self, page, text):
+        page.locator("#text textarea").fill(text)
+        page.locator("#classify").click()
+
+    def test_a_text_gets_its_label_and_the_reason_and_is_learned_when_wrong(self, page):
+        self.ask(page, GOOD[0])
+        answer = page.locator("#answer")
+        expect(answer.locator("tbody tr").first).to_contain_text(GOOD[0])
+        expect(answer.locator("tbody tr").first).to_contain_text("1.00")
+        self.ask(page, "the train is red")
+        expect(answer.locator("tbody tr").first).not_to_contain_text("1.00")
+        choose_label(page, "#right-label", "trains")
+        page.locator("#teach").click()
+        expect(answer).to_contain_text("Learned.")
+        expect(answer.locator("tbody tr").first).to_contain_text("trains")
+        expect(answer.locator(".answer")).to_contain_text("trains")
+
+    def test_far_from_everything_is_unknown(self, visit, strict_address):
+        page = visit(strict_address)
+        train(page)
+        tab(page, "Ask")
+        self.ask(page, "the red train leaves at ten")
+        expect(page.locator("#answer .answer")).to_have_text("unknown")
+        expect(page.locator("#answer")).to_contain_text("far from every example")
+
+    def test_a_class_is_added_at_once(self, page):
+        page.get_by_role("button", name="Add a class").click()
+        page.locator("#class-name input, #class-name textarea").fill("trains")
+        page.locator("#class-texts textarea").fill("the red train\nthe train leaves at ten")
+        page.locator("#add-class").click()
+        expect(page.locator("#answer")).to_contain_text("The model knows trains now.")
+        self.ask(page, "the red train")
+        expect(page.locator("#answer tbody tr").first).to_contain_text("trains")
+
+    def test_without_a_model_there_is_one_sentence(self, visit):
+        page = visit()
+        tab(page, "Ask")
+        self.ask(page, "hello")
+        expect(page.get_by_text("There is no model yet: train one first.").last).to_be_visible()
+
+
+class TestFiles:
+    @pytest.fixture
+    def page(self, visit):
+        page = visit()
+        train(page)
+        tab(page, "Use")
+        return page
+
+    @pytest.fixture
+    def pool(self, tmp_path):
+        path = tmp_path / "pool.csv"
+        path.write_text("id,text\n1,=1+1\n2,so so\n3,the train is red\n")
+        return path
+
+    def test_a_file_comes_back_classified_and_harmless(self, page, pool, tmp_path):
+        page.locator("#to-classify input").set_input_files(pool)
+        expect(page.locator("#classified-rows tbody tr")).to_have_count(3)
+        path = saved(page, "#classified a[download]", tmp_path)
+        rows = list(csv.DictReader(path.read_text("utf-8").splitlines()))
+        assert [row["text"] for row in rows] == ["'=1+1", "so so", "the train is red"]
+        assert {row["prediction"] for row in rows} <= {"good", "bad", "unknown"}
+
+    def test_the_texts_to_label_next_are_told(self, page, pool, tmp_path):
+        page.locator("#suggest").click()
+        expect(page.get_by_text("Upload a file with unlabelled texts first.")).to_be_visible()
+        page.locator("#pool input").set_input_files(pool)
+        page.locator("#pool").get_by_text("pool").first.wait_for()
+        page.locator("#suggest").click()
+        expect(page.locator("#suggestions tbody tr")).to_have_count(3)
+        path = saved(page, "#to-fill a[download]", tmp_path)
+        assert path.read_text().startswith("text,label,guess\n")
+
+    def test_the_model_and_its_code_are_taken_away(self, page, tmp_path):
+        expect(page.locator("#code")).to_contain_text('cptuning.load("model")')
+        page.locator("#make-model").click()
+        path = saved(page, "#taken a[download]", tmp_path)
+        assert "model/cptuning.json" in zipfile.ZipFile(path).namelist()
+
+
+def test_pairs_go_the_same_way(page):
+    train(page, PAIR_LINES)
+    tab(page, "Review")
+    expect(page.locator("#map circle")).to_have_count(4)
+    tab(page, "Ask")
+    page.locator("#text textarea").fill("is it red?")
+    page.locator("#second textarea").fill("it is red.")
+    page.locator("#classify").click()
+    expect(page.locator("#answer tbody tr").first).to_contain_text("is it red? | it is red.")
+
+
+def test_html_in_texts_and_labels_is_only_text(page):
+    attack = "<img src=x onerror='window.attacked=1'>"
+    lines = LINES.replace(GOOD[0], attack).replace("| good", "| <b onclick=x>good</b>")
+    train(page, f"{lines}\n{attack} | bad")
+    for name in ("Examples", "Train", "Review", "Ask"):
+        tab(page, name)
+        page.wait_for_timeout(200)
+    page.locator("#text textarea").fill(attack)
+    page.locator("#classify").click()
+    expect(page.locator("#answer tbody")).to_contain_text(attack)
+    choose_label(page, "#right-label", "unknown")
+    page.locator("#teach").click()
+    expect(page.get_by_text("No class may be called")).to_be_visible()
+    assert page.locator("img[src=x], b[onclick]").count() == 0
+    assert page.evaluate("window.attacked") is None
+
+
+def test_two_visitors_do_not_meet(visit):
+    first, second = visit(), visit()
+    add(first, LINES)
+    add(second, PAIR_LINES)
+    first.locator("#sample").click()
+    expect(first.locator("#check")).to_contain_text("104 examples")
+    expect(second.locator("#check")).to_contain_text("4 examples")
+
+
+def test_the_keyboard_is_enough(page):
+    page.locator("#lines textarea").focus()
+    page.keyboard.insert_text(LINES)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#check")).to_contain_text("8 examples")
+    page.get_by_role("tab", name="Train").focus()
+    page.keyboard.press("Enter")
+    page.locator("#train").focus()
+    page.keyboard.press("Enter")
+    page.locator("#trained .headline").wait_for()
+    page.get_by_role("tab", name="Review").focus()
+    page.keyboard.press("Enter")
+    page.locator("#map [role=option][tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#picked textarea")).to_have_value(BAD[1])
+    page.locator("#delete").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#map circle")).to_have_count(7)
+
+
+def test_a_telephone_needs_no_sideways_scrolling(page):
+    page.set_viewport_size({"width": 400, "height": 800})
+    train(page)
+    for name in ("Examples", "Train", "Review", "Ask", "Use"):
+        tab(page, name)
+        page.wait_for_timeout(200)
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= 400
+
+
+def test_the_dark_theme_is_followed(visit):
+    page = visit(color_scheme="dark")
+    colours = "(e => [getComputedStyle(document.body).backgroundColor, getComputedStyle(e).color])"
+    ground, letters = page.evaluate(f"{colours}(document.querySelector('#check .note'))")
+
+    def brightness(colour):
+        return sum(float(part) for part in re.findall(r"[\d.]+", colour)[:3])
+
+    assert brightness(ground) < 150
+    assert brightness(letters) > 600

@@ -1,0 +1,185 @@
+"""A visitor's work without a browser: examples, training, answers, corrections."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.app.conftest import FILMS, GOOD, PAIRS
+
+from cptuning.app.examples import Example
+from cptuning.errors import CPTuningError
+
+
+def known(session):
+    """What the model itself knows, in its order."""
+    predictor = session.classifier.predictor_
+    labels = predictor.label_space.decode(predictor.support.labels).tolist()
+    return [Example(*both) for both in zip(predictor.support.examples, labels, strict=True)]
+
+
+class TestTraining:
+    def test_it_reports_and_leaves_a_model_with_a_review(self, session):
+        session.add(FILMS)
+        reports = list(session.training().run())
+        assert [r.share for r in reports] == sorted(r.share for r in reports)
+        assert session.is_trained
+        assert session.changes == 0
+        assert len(session.review.answers) == len(FILMS)
+
+    def test_too_little_is_refused_before_anything_starts(self, session):
+        with pytest.raises(CPTuningError, match="Add examples first"):
+            session.training()
+
+    def test_a_cancelled_training_loses_nothing(self, trained):
+        before, review = trained.classifier, trained.review
+        trained.add([Example("so so", "fair"), Example("not bad", "fair")])
+        trained.settings = replace(trained.settings, method={"steps": 100_000})
+        reports = trained.training().run()
+        while "step" not in next(reports).doing:
+            pass
+        trained.cancel()
+        with pytest.raises(CPTuningError, match="Stopped"):
+            list(reports)
+        assert trained.classifier is before
+        assert trained.review is review
+        assert len(trained.examples) == len(FILMS) + 2
+
+    def test_the_cross_fitted_answers_belong_to_their_examples(self, trained):
+        assert [a.example for a in trained.review.answers] == FILMS
+        held_out = trained.classifier.held_out_
+        assert trained.review.confusion.accuracy == pytest.approx(held_out.score().accuracy)
+        low, high = trained.review.interval
+        assert low <= trained.review.confusion.accuracy <= high
+
+    def test_an_example_alone_in_its_class_has_no_cross_fitted_answer(self, session):
+        session.add([*FILMS, Example("so so", "fair")])
+        list(session.training().run())
+        assert len(session.review.answers) == len(FILMS)
+
+    def test_doubtful_examples_are_those_answered_otherwise(self, trained):
+        doubtful = trained.review.doubtful(trained.examples)
+        assert all(a.answer != a.example.label for a in doubtful)
+        assert [a.own_probability for a in doubtful] == sorted(a.own_probability for a in doubtful)
+        assert trained.review.doubtful([]) == []
+
+
+class TestTheModelKnowsTheList:
+    def test_after_training(self, trained):
+        assert known(trained) == trained.examples == FILMS
+
+    def test_after_adding_a_class(self, trained):
+        trained.add([Example("where is my parcel?", "delivery")])
+        assert known(trained) == trained.examples
+        assert "delivery" in trained.labels
+        assert trained.changes == 1
+
+    def test_after_deleting(self, trained):
+        trained.delete([0, 3])
+        assert known(trained) == trained.examples == [*FILMS[1:3], *FILMS[4:]]
+
+    def test_after_relabelling(self, trained):
+        trained.relabel(0, " bad ")
+        assert known(trained) == trained.examples == [*FILMS[1:], Example(GOOD[0], "bad")]
+        assert trained.changes == 1
+
+    def test_a_class_without_examples_is_no_answer_any_more(self, trained):
+        trained.delete(range(4))
+        assert trained.classifier.classes_.tolist() == ["bad"]
+        assert trained.answer(GOOD[0]).probabilities == {"bad": 1.0}
+
+    def test_the_last_example_cannot_be_taken_from_a_model(self, trained):
+        with pytest.raises(CPTuningError, match="at least one"):
+            trained.delete(range(8))
+        assert len(trained.examples) == 8
+
+    def test_repeats_are_forgotten(self, trained):
+        trained.add(FILMS[:2])
+        trained.delete_repeats()
+        assert known(trained) == trained.examples == FILMS
+
+
+class TestAnswers:
+    def test_an_answer_comes_with_probabilities_and_reasons(self, trained):
+        answer = trained.answer(GOOD[0])
+        assert sum(answer.probabilities.values()) == pytest.approx(1)
+        assert answer.nearest[0].text == GOOD[0]
+        assert list(answer.probabilities.values()) == sorted(
+            answer.probabilities.values(), reverse=True
+        )
+
+    def test_far_from_everything_is_unknown(self, trained):
+        trained.settings = replace(trained.settings, unknown_threshold=0.999)
+        list(trained.training().run())
+        assert trained.answer("the parcel came late").is_unknown
+        assert not trained.answer(GOOD[0]).is_unknown
+
+    def test_a_correction_is_learned_at_once(self, trained):
+        trained.teach("so so", "fair")
+        assert trained.answer("so so").nearest[0].label == "fair"
+        trained.teach("so so", "bad")
+        assert trained.answer("so so").nearest[0].label == "bad"
+        assert trained.examples == [*FILMS, Example("so so", "bad")]
+
+    def test_what_is_known_needs_no_teaching(self, trained):
+        with pytest.raises(CPTuningError, match="already"):
+            trained.teach(GOOD[0], "good")
+
+    def test_pairs_need_both_texts(self, trained_on_pairs):
+        assert trained_on_pairs.answer("is it red?", "it is red.").nearest[0].label == "yes"
+        with pytest.raises(CPTuningError, match="both texts"):
+            trained_on_pairs.answer("is it red?")
+        assert known(trained_on_pairs) == PAIRS
+
+    def test_without_a_model_there_is_one_sentence(self, session):
+        with pytest.raises(CPTuningError, match="train one first"):
+            session.answer("hello")
+
+
+@pytest.mark.parametrize("label", ["unknown", " "])
+def test_some_names_no_class_may_have(trained, label):
+    with pytest.raises(CPTuningError):
+        trained.relabel(0, label)
+    assert known(trained) == trained.examples == FILMS
+
+
+def test_texts_and_pairs_do_not_mix(trained):
+    with pytest.raises(CPTuningError, match="use one kind"):
+        trained.add(PAIRS)
+    assert trained.examples == FILMS
+
+
+def test_the_map_has_a_place_for_each_example(trained):
+    points = trained.map().points
+    assert points.shape == (8, 2)
+    assert points.min() >= 0
+    assert points.max() <= 1
+    trained.delete([0])
+    assert len(trained.map().points) == 7
+    assert np.isfinite(trained.map().points).all()
+
+
+def test_the_curve_grows_and_can_be_stopped(trained):
+    reports = trained.curve_measuring().run()
+    while next(reports).news is None:
+        pass
+    trained.cancel()
+    with suppress(CPTuningError):  # It may have come to its end in the meantime.
+        list(reports)
+    assert trained.curve.points()
+
+
+def test_the_whole_curve(trained):
+    job = trained.curve_measuring()
+    list(job.run())
+    assert job.result is trained.curve
+    assert all(len(point.values) == 3 for point in trained.curve.points())
+
+
+def test_two_visitors_do_not_meet(trained, settings):
+    from cptuning.app.session import Session
+
+    other = Session(settings)
+    assert other.examples == []
+    assert other.file("x") != trained.file("x")
+    other.close()
