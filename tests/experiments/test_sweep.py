@@ -215,7 +215,7 @@ def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
     request = request_for(methods=("cp-tuning",), seeds=(13, 21))
     runs = request.output / "runs"
     process = subprocess.Popen(command(request, "--steps", "60"), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while len(list(runs.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(process.pid, how)
@@ -256,6 +256,12 @@ def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_
     assert said == ["4 runs, 0 of them still to do."]
     run(output=public, seeds=(13, 21))
     assert len(keys_of(public)) == 4  # of the new seed
+
+
+def test_tuning_trains_more_configurations_and_only_of_cp_tuning(run, request_for):
+    pytest.importorskip("optuna")
+    run(tune=True, methods=("cp-tuning", "warp"))
+    assert len(keys_of(request_for().output)) == (2 + 24) + 2
 
 
 def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
