@@ -212,7 +212,7 @@ def command(request, *more):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
-    request = request_for(methods=("cp-tuning",), seeds=(13, 21))
+    request = request_for(methods=("cp-tuning",))
     runs = request.output / "runs"
     process = subprocess.Popen(command(request, "--steps", "60"), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
@@ -221,12 +221,12 @@ def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
     os.kill(process.pid, how)
     _, stderr = process.communicate()
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
-    assert 3 <= len(kept) < 24
+    assert 3 <= len(kept) < 12
     assert all("dev" in json.loads(path.read_text()) for path in kept)
     if how == signal.SIGINT:
         assert "what is finished is kept" in stderr
-    run(methods=("cp-tuning",), seeds=(13, 21), steps=60, fast=False)
-    assert len(list(runs.glob("*.json"))) == 24
+    run(methods=("cp-tuning",), steps=60, fast=False)
+    assert len(list(runs.glob("*.json"))) == 12
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
