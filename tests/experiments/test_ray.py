@@ -47,7 +47,7 @@ def test_two_workers_share_a_sweep_and_one_that_is_killed_is_replaced(cluster, r
     folder, killed = request_for().output, []
 
     def kill_one():
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline and not killed:
             if len(keys_of(folder)) >= 2 and len(workers()) == 2:
                 os.kill(workers()[0], signal.SIGKILL)

@@ -32,7 +32,7 @@ def made_up(folder, scores, study="main", backbone=SMALL, **changes):
             cell = Cell(study, row, dataset, seed, "pet", (key,), variant=variant, **changes)
             configuration = {
                 "method": "pet",
-                "settings": {"learning_rate": 1e-4, "batch_size": 8},
+                "settings": {"learning_rate": 1e-4, "batch_size": 8, "steps": 40},
             }
             records.write(
                 "runs",
@@ -207,3 +207,16 @@ def test_embeddings_are_drawn_with_their_accuracy(run):
     html = files["tsne.html"].read_text()
     assert "CR, split 13: 8 training examples (diamonds) and 12 test examples" in html
     assert html.count("<svg") == 1  # a picture of one split
+
+
+def test_step_budgets_and_candidate_caps_are_stated(run):
+    _, files = run(methods=("lm-bff-l", "cp-tuning"), steps=2)
+    report = files["main.md"].read_text()
+    assert "Steps of a run: lm-bff-l 2 (after a search: " in report
+    assert "; cp-tuning 2." in report
+
+
+def test_rows_stand_in_the_order_of_the_study_whenever_they_were_added(tmp_path):
+    made_up(tmp_path, {("cp-tuning", "MR"): OURS})
+    records = made_up(tmp_path, {("pet", "MR"): THEIRS})
+    assert Scores.of(outcomes(records)).rows == ["pet", "cp-tuning"]

@@ -212,21 +212,21 @@ def command(request, *more):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
-    request = request_for(methods=("cp-tuning",), seeds=(13, 21))
+    request = request_for(methods=("cp-tuning",))
     runs = request.output / "runs"
     process = subprocess.Popen(command(request, "--steps", "60"), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while len(list(runs.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(process.pid, how)
     _, stderr = process.communicate()
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
-    assert 3 <= len(kept) < 24
+    assert 3 <= len(kept) < 12
     assert all("dev" in json.loads(path.read_text()) for path in kept)
     if how == signal.SIGINT:
         assert "what is finished is kept" in stderr
-    run(methods=("cp-tuning",), seeds=(13, 21), steps=60, fast=False)
-    assert len(list(runs.glob("*.json"))) == 24
+    run(methods=("cp-tuning",), steps=60, fast=False)
+    assert len(list(runs.glob("*.json"))) == 12
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
@@ -256,6 +256,12 @@ def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_
     assert said == ["4 runs, 0 of them still to do."]
     run(output=public, seeds=(13, 21))
     assert len(keys_of(public)) == 4  # of the new seed
+
+
+def test_tuning_trains_more_configurations_and_only_of_cp_tuning(run, request_for):
+    pytest.importorskip("optuna")
+    run(tune=True, methods=("cp-tuning", "warp"))
+    assert len(keys_of(request_for().output)) == (2 + 24) + 2
 
 
 def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):

@@ -175,10 +175,19 @@ def html(report: Document) -> str:
     sections = "\n".join(_html_section(section) for section in report.sections)
     body = f"""<h1>{escape(report.title)}</h1>
 <p class="muted">CP-Tuning and its rivals: our results beside the paper's.</p>
+{_contents(report)}
 {warnings}
 {sections}
 <footer>{facts}<p>Written by <code>cptuning reproduce</code>.</p></footer>"""
     return page(report.title, body)
+
+
+def _contents(report: Document) -> str:
+    """Links to the sections, where there are several."""
+    if len(report.sections) < 2:
+        return ""
+    links = [f'<a href="#{escape(s.name)}">{escape(s.title)}</a>' for s in report.sections]
+    return f"<p>{' · '.join(links)}</p>"
 
 
 def _html_section(section: Section) -> str:

@@ -31,7 +31,14 @@ def outcomes(records: Records) -> list[Outcome]:
         test = records.test(run["key"]) if run else None
         if run and test:
             found.append(Outcome(cell, run, test))
-    return found
+    return sorted(found, key=lambda one: _rank(one.cell))
+
+
+def _rank(cell: Cell) -> tuple[int, int]:
+    """Where a cell stands, whenever it was added: by study, then by row."""
+    rows = [row.name for row in STUDIES[cell.study].make_rows(cell.dataset)]
+    place = rows.index(cell.row) if cell.row in rows else len(rows)
+    return list(STUDIES).index(cell.study), place
 
 
 @dataclass
@@ -54,6 +61,11 @@ class Scores:
     def rows(self) -> list[str]:
         """The rows that have any score, in the order of their study."""
         return list(dict.fromkeys(row for row, _ in self.values))
+
+    @property
+    def pools(self) -> bool:
+        """Whether a row has several variants in one place."""
+        return any(len({variant for variant, _ in pairs}) > 1 for pairs in self.values.values())
 
     @property
     def datasets(self) -> list[str]:

@@ -10,7 +10,7 @@ from cptuning.experiments.document import Document, Line, Picture, Section, Tabl
 from cptuning.experiments.paper import is_paper_backbone, paper, paper_backbone, paper_scores
 from cptuning.experiments.pictures import embedding_pictures, parameter_pictures
 from cptuning.experiments.plan import Cell
-from cptuning.experiments.records import Records
+from cptuning.experiments.records import Record, Records
 from cptuning.experiments.results import Outcome, Scores, outcomes
 from cptuning.experiments.statistics import PairedTest, paired_t_test
 from cptuning.experiments.studies import Study
@@ -108,8 +108,12 @@ def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], the
             lines.append(Line("the paper", _values(numbers, digits=2), "paper"))
             lines.append(Line("difference", _values(gaps, signed=True), "difference"))
     reference = REFERENCE.get(study.name)
-    note = f"The paper's backbone: {theirs}. Bold: the best of ours. ±: standard deviation over "
-    note += "the splits."
+    pooled = {"prompts": " and the prompts", "unbalanced": " and both ways round"}
+    over = pooled.get(study.name, "") if accuracy.pools else ""
+    note = (
+        f"The paper's backbone: {theirs}. Bold: the best of ours. ±: standard deviation over "
+        f"the splits{over}."
+    )
     if reference and any(v.mark for line in lines for v in line.values):
         note += (
             f" {MARK}: {reference} is significantly better there (p < 0.05, single-tailed "
@@ -307,13 +311,36 @@ def _costs(records: Records, cells: list[Cell]) -> list[str]:
     return [
         f"{len(runs)} training runs, {duration(total)} in all, on {', '.join(devices)}.",
         f"A run takes: {each}.",
+        f"Steps of a run: {'; '.join(_budget(list(runs.values()), m) for m in seconds)}.",
     ]
+
+
+def _budget(runs: Sequence[Record], method: str) -> str:
+    """How long a method was trained at most, and how much it searched."""
+    mine = [run for run in runs if run["configuration"]["method"] == method]
+    steps = sorted({run["configuration"]["settings"]["steps"] for run in mine})
+    said = f"{method} {_range(steps)}"
+    searches = [run["search"] for run in mine if run.get("search")]
+    if searches:
+        tried = _range(sorted({search["candidates"] for search in searches}))
+        each = _range(sorted({search["candidate_steps"] for search in searches}))
+        said += f" (after a search: {tried} candidates tuned for {each} steps)"
+    return said
+
+
+def _range(numbers: Sequence[int]) -> str:
+    """The only number, or the smallest and the largest.
+
+    >>> _range([4]), _range([4, 8, 16])
+    ('4', '4 to 16')
+    """
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
 
 def _facts(cells: list[Cell], found: list[Outcome]) -> list[str]:
     seeds = sorted({cell.seed for cell in cells})
     sizes = sorted({len(cell.keys) for cell in cells})
-    points = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}" if sizes else "0"
+    points = _range(sizes or [0])
     facts = [
         f"Splits: {', '.join(map(str, seeds))}. Configurations that the dev split chose among, "
         f"for each split: {points}. The test set was scored once, with the chosen one."
