@@ -209,3 +209,21 @@ def test_pairs_are_answered_and_shown_as_pairs():
 def test_single_texts_are_expected_where_single_texts_were_learned():
     with pytest.raises(CPTuningError, match="expects single texts"):
         predictor().predict([("z", "north")])
+
+
+def test_examples_can_be_forgotten():
+    it = predictor().without_examples([1])
+    assert list(it.support.examples) == ["east", "north", "north too"]
+    assert it.support.labels.tolist() == [0, 1, 1]
+    assert it.predict(["eastish"]).tolist() == ["E"]
+
+
+def test_a_class_without_examples_is_forgotten():
+    it = predictor().without_examples([0, 1])
+    assert it.classes_.tolist() == ["N"]
+    assert it.predict(["eastish"]).tolist() == ["N"]
+
+
+def test_one_example_has_to_stay():
+    with pytest.raises(CPTuningError, match="at least one"):
+        predictor().without_examples(range(4))
