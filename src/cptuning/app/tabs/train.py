@@ -56,6 +56,9 @@ def running(session: Session, begin: Any) -> Iterator[tuple[Any, ...]]:
         gr.Info(str(stopped), title="Cancelled")
     except CPTuningError as error:
         tell(error)
+    except Exception:
+        yield "", *idle  # Whatever it was, the buttons work again.
+        raise
     yield "", *idle
 
 
