@@ -102,7 +102,7 @@ def _telling(action: Callable[..., Any]) -> Callable[..., Any]:
 
 def tell(error: CPTuningError) -> None:
     """Show the sentence; it may quote a text, and the page would take it for HTML."""
-    gr.Warning(escape(str(error)), title="That did not work", duration=15)
+    gr.Warning(escape(str(error)), duration=15)
 
 
 def build(settings: Settings) -> gr.Blocks:
