@@ -6,7 +6,6 @@ import shutil
 import zipfile
 from dataclasses import replace
 
-import gradio as gr
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from tests.app.conftest import BAD, FILMS, GOOD, PAIRS
@@ -22,21 +21,34 @@ PAIR_LINES = "\n".join(f"{e.text[0]} | {e.text[1]} | {e.label}" for e in PAIRS)
 
 
 @pytest.fixture(scope="module")
-def address(settings):
-    yield launch(settings, browser=False, wait=False)
-    gr.close_all(verbose=False)
+def serve():
+    """Serves a page with these settings; gives its address."""
+    pages = []
+
+    def start(settings):
+        pages.append(launch(settings))
+        return pages[-1].local_url
+
+    yield start
+    for page in pages:
+        page.close(verbose=False)
 
 
 @pytest.fixture(scope="module")
-def slow_address(settings):
+def address(serve, settings):
+    return serve(settings)
+
+
+@pytest.fixture(scope="module")
+def slow_address(serve, settings):
     """A page whose trainings take for ever."""
-    return launch(replace(settings, method={"steps": 1_000_000}), browser=False, wait=False)
+    return serve(replace(settings, method={"steps": 1_000_000}))
 
 
 @pytest.fixture(scope="module")
-def strict_address(settings):
+def strict_address(serve, settings):
     """A page whose models know nothing but their examples."""
-    return launch(replace(settings, unknown_threshold=0.999), browser=False, wait=False)
+    return serve(replace(settings, unknown_threshold=0.999))
 
 
 @pytest.fixture(scope="module")

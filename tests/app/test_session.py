@@ -45,6 +45,16 @@ class TestTraining:
         assert trained.review is review
         assert len(trained.examples) == len(FILMS) + 2
 
+    def test_what_changes_during_the_training_is_known_after_it(self, session):
+        session.add(FILMS)
+        reports = session.training().run()
+        next(reports)
+        session.add([Example("so so", "fair")])
+        session.delete([0])
+        list(reports)
+        assert session.examples == known(session) == [*FILMS[1:], Example("so so", "fair")]
+        assert session.changes == 2
+
     def test_the_cross_fitted_answers_belong_to_their_examples(self, trained):
         assert [a.example for a in trained.review.answers] == FILMS
         held_out = trained.classifier.held_out_
@@ -174,6 +184,11 @@ def test_the_whole_curve(trained):
     list(job.run())
     assert job.result is trained.curve
     assert all(len(point.values) == 3 for point in trained.curve.points())
+
+
+def test_a_curve_of_too_few_examples_is_refused(trained_on_pairs):
+    with pytest.raises(CPTuningError, match="at least 3 examples"):
+        trained_on_pairs.curve_measuring()
 
 
 def test_two_visitors_do_not_meet(trained, settings):

@@ -241,3 +241,21 @@ def test_what_is_unknown_has_no_confidence():
         it.confidence(*pair) for pair in zip(answered.labels, answered.probabilities, strict=True)
     ]
     assert found == [answered.probabilities[0].max(), None]
+
+
+def test_examples_can_be_forgotten():
+    it = predictor().without_examples([1])
+    assert list(it.support.examples) == ["east", "north", "north too"]
+    assert it.support.labels.tolist() == [0, 1, 1]
+    assert it.predict(["eastish"]).tolist() == ["E"]
+
+
+def test_a_class_without_examples_is_forgotten():
+    it = predictor().without_examples([0, 1])
+    assert it.classes_.tolist() == ["N"]
+    assert it.predict(["eastish"]).tolist() == ["N"]
+
+
+def test_one_example_has_to_stay():
+    with pytest.raises(CPTuningError, match="at least one"):
+        predictor().without_examples(range(4))

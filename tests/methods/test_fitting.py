@@ -70,8 +70,7 @@ def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it
         "training",
     ]
     assert seen[-1][1] == fitted.history.best_step
-    assert len(fitted.held_out.labels) == len(data.labels)
-    assert sorted(fitted.held_out.labels) == sorted(data.labels)
+    assert fitted.held_out.labels.tolist() == data.labels.tolist()  # in the order of the data
     # Nobody met itself: an example that had been in the support set would be at similarity 1.
     assert fitted.held_out.familiarity.max() < 0.9999
     assert len(fitted.task.support()) == len(data.labels)

@@ -1,6 +1,5 @@
 """The page: its frame, and how every tab's parts hang together."""
 
-import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from html import escape
@@ -8,22 +7,28 @@ from importlib.resources import files
 from inspect import isgeneratorfunction
 from typing import Any
 
-# Read when Gradio is imported: nothing is asked of, or told to, anybody outside.
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "0"
-
 import gradio as gr
 
 from cptuning.app.parts import shown
 from cptuning.app.session import Session, Settings
 from cptuning.errors import CPTuningError
 
-# Longer than the longest idle lunch; the visitor's files and model go then.
+# After the last action; the visitor's files and model go then.
 _HOURS_KEPT = 12
 
 _TITLE = "CP-Tuning"
 _INTRODUCTION = """
 <h1>CP-Tuning</h1>
 <p>A few labelled examples in, a text classifier out. Nothing leaves this machine.</p>
+"""
+
+# A visitor's work is lost with the page: the browser asks, once there are examples.
+_ASK_BEFORE_LEAVING = """
+<script>
+window.addEventListener("beforeunload", (event) => {
+  if (document.querySelector("#check .headline")) event.preventDefault();
+});
+</script>
 """
 
 
@@ -35,10 +40,9 @@ class Frame:
     """
 
     def __init__(self, settings: Settings) -> None:
+        # Gradio gives each visitor a copy of this empty one.
         self.session = gr.State(
-            lambda: Session(settings),
-            time_to_live=_HOURS_KEPT * 3600,
-            delete_callback=_close,
+            Session(settings), time_to_live=_HOURS_KEPT * 3600, delete_callback=Session.close
         )
         self._views: list[tuple[Any, Callable[[Session], Any]]] = []
         self._actions: list[Any] = []
@@ -69,14 +73,15 @@ class Frame:
 
     def connect(self, page: gr.Blocks) -> None:
         """Show everything at the beginning and after each action."""
-        parts = [part for part, _ in self._views]
+        # The session as well, unchanged as it is: that is how Gradio knows it is still in use.
+        parts = [self.session, *(part for part, _ in self._views)]
         options: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         for event in self._actions:
             event.then(self._show, self.session, parts, **options)
         page.load(self._show, self.session, parts, **options)
 
     def _show(self, session: Session) -> list[Any]:
-        return [view(session) for _, view in self._views]
+        return [session, *(view(session) for _, view in self._views)]
 
 
 def _telling(action: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,12 +102,7 @@ def _telling(action: Callable[..., Any]) -> Callable[..., Any]:
 
 def tell(error: CPTuningError) -> None:
     """Show the sentence; it may quote a text, and the page would take it for HTML."""
-    gr.Warning(escape(str(error)), title="That did not work", duration=15)
-
-
-def _close(session: Session | None) -> None:
-    if session is not None:
-        session.close()
+    gr.Warning(escape(str(error)), duration=15)
 
 
 def build(settings: Settings) -> gr.Blocks:
@@ -139,6 +139,8 @@ def _theme() -> gr.themes.Base:
         block_info_text_color_dark="*neutral_400",
         input_placeholder_color="*neutral_500",
         input_placeholder_color_dark="*neutral_400",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
         button_large_text_weight="500",
         button_large_text_size="*text_md",
         button_large_padding="*spacing_md *spacing_lg",
@@ -149,15 +151,14 @@ def launch(
     settings: Settings,
     host: str = "127.0.0.1",
     port: int | None = None,
-    browser: bool = True,
-    wait: bool = True,
-) -> str:
-    """Serve the page; returns its address if it is not to wait until it is stopped."""
+    browser: bool = False,
+) -> gr.Blocks:
+    """Serve the page from now on, until it is closed; its address is in ``local_url``."""
     page = build(settings)
     # Not as Gradio's css: it would put a selector of its own before each of ours.
     style = (files("cptuning.app") / "page.css").read_text("utf-8")
     try:
-        _, address, _ = page.launch(
+        page.launch(
             server_name=host,
             server_port=port,
             inbrowser=browser,
@@ -165,13 +166,13 @@ def launch(
             quiet=True,
             footer_links=["settings"],
             theme=_theme(),
-            head=f"<style>{style}</style>",
+            head=f"<style>{style}</style>{_ASK_BEFORE_LEAVING}",
             prevent_thread_lock=True,
             ssr_mode=False,
             max_file_size="100mb",
         )
     except OSError as error:
-        raise CPTuningError(f"The page cannot be served: {error}") from error
-    if wait:
-        page.block_thread()
-    return address
+        raise CPTuningError(
+            f"The page cannot be served at {host}:{port}: choose another --port or --host."
+        ) from error
+    return page

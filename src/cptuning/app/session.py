@@ -74,7 +74,7 @@ class Session:
         """How many examples were added, relabelled or deleted since the training."""
         self.job: Job[Any] | None = None
         self._map: tuple[list[Example], Map] | None = None
-        self._files = TemporaryDirectory(prefix="cptuning-app-", ignore_cleanup_errors=True)
+        self._files: TemporaryDirectory[str] | None = None
 
     # The examples.
 
@@ -150,7 +150,7 @@ class Session:
             raise CPTuningError("There is no model yet: train one first.")
         return self.classifier
 
-    def training(self) -> Job[None]:
+    def training(self) -> Job[bool]:
         """Trains a model; until it is done, and if it is stopped, the old one stays."""
         self.check().refuse_too_little()
         examples = list(self.examples)
@@ -163,17 +163,28 @@ class Session:
             )
             classifier.fit(*as_data(examples))
             classifier.callbacks = None
-            if examples != self.examples:
-                raise CPTuningError("The examples changed during the training: train again.")
-            self.classifier, self.review = classifier, Review.of(examples, classifier)
-            self.curve, self.changes = None, 0
+            self.review = Review.of(examples, classifier)
+            self._take(classifier, examples)
             return True
 
         return self._started(work)
 
+    def _take(self, classifier: CPTuningClassifier, trained_on: list[Example]) -> None:
+        """Have the new model, and let it know what changed while it was trained."""
+        then, now = set(trained_on), set(self.examples)
+        gone = [place for place, example in enumerate(trained_on) if example not in now]
+        new = [example for example in self.examples if example not in then]
+        self.examples, self.classifier, self.curve, self.changes = trained_on, classifier, None, 0
+        self.delete(gone)
+        self.add(new)
+
     def curve_measuring(self) -> Job[LearningCurve]:
         """Measures the learning curve; what was measured until it is stopped stays."""
         steps = int(self.model().training_["best_step"])
+        if max(self.check().counts.values()) < _CURVE_REPEATS:
+            raise CPTuningError(
+                f"A class with at least {_CURVE_REPEATS} examples is needed for it."
+            )
         data = Labelled(*_hashable(as_data(self.examples)))
         sizes = default_sizes(largest_size(data, None, _CURVE_REPEATS))
         trainings = len(sizes) * _CURVE_REPEATS
@@ -266,12 +277,15 @@ class Session:
 
     def file(self, name: str) -> Path:
         """A place for a file of this visitor's."""
+        if self._files is None:
+            self._files = TemporaryDirectory(prefix="cptuning-app-", ignore_cleanup_errors=True)
         return Path(self._files.name, name)
 
     def close(self) -> None:
         """Stop what is running and leave no file behind: the visitor has gone."""
         self.cancel()
-        self._files.cleanup()
+        if self._files is not None:
+            self._files.cleanup()
 
 
 def _hashable(data: tuple[Examples, list[str]]) -> tuple[Examples, list[Any]]:

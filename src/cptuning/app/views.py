@@ -150,7 +150,7 @@ def map_view(examples: Sequence[Example], places: Map, doubtful: Sequence[HeldOu
         told = escape(f"{example.label}: {plain_view(example.text)}"[:300], quote=True)
         dots.append(
             f'<circle{ring} data-place="{place}" data-told="{told}" cx="{4 + 92 * x:.2f}" '
-            f'cy="{4 + 92 * (1 - y):.2f}" r="1.7" fill="{colour[example.label]}"/>'
+            f'cy="{4 + 92 * (1 - y):.2f}" r="1.5" fill="{colour[example.label]}"/>'
         )
     names = "".join(
         f'<span>{_dot(number)}<span dir="auto">{escape(label)}</span></span>'

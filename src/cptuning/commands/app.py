@@ -1,12 +1,15 @@
 """cptuning app: the web page."""
 
+from threading import Event
 from typing import Annotated
 
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import say
+from cptuning.commands.console import say, warn
 from cptuning.errors import CPTuningError
+
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
 def app(
@@ -30,8 +33,7 @@ def app(
         raise CPTuningError('The page needs gradio: pip install "cptuning[app]".') from error
     from cptuning.app.session import Settings
 
-    say(f"The page is at http://{host}:{port} (Ctrl-C ends it).")
-    launch(
+    page = launch(
         Settings(
             backbone,
             options.parse_settings(settings),
@@ -41,3 +43,10 @@ def app(
         port=port,
         browser=not no_browser,
     )
+    say(f"The page is at {page.local_url} (Ctrl-C ends it).")
+    if host not in _THIS_MACHINE:
+        warn("Everybody who reaches this address can use the page, and it asks for no password.")
+    try:
+        Event().wait()
+    finally:
+        page.close(verbose=False)

@@ -20,6 +20,12 @@ def build(frame: Frame) -> None:
             first = gr.Textbox(label="Text", lines=3, elem_id="text")
             second = gr.Textbox(label="Second text", lines=3, visible=False, elem_id="second")
             ask = gr.Button("Classify", variant="primary", elem_id="classify")
+        with gr.Column():
+            answer = shown(
+                views.note("Type a text to see its label here."), elem_id="answer", min_height=160
+            )
+    with gr.Row():
+        with gr.Column():
             heading("Not right?")
             right = gr.Dropdown(
                 label="The right label",
@@ -28,6 +34,8 @@ def build(frame: Frame) -> None:
                 elem_id="right-label",
             )
             teach = gr.Button("Learn this at once", elem_id="teach")
+        with gr.Column():
+            heading("Another class?")
             with gr.Accordion("Add a class", open=False, elem_id="new-class"):
                 name = gr.Textbox(label="Its name", elem_id="class-name")
                 texts = gr.Textbox(
@@ -37,12 +45,6 @@ def build(frame: Frame) -> None:
                     elem_id="class-texts",
                 )
                 add = gr.Button("Add the class", elem_id="add-class")
-        with gr.Column():
-            answer = shown(
-                views.note("Type a text to see its label here."),
-                elem_id="answer",
-                min_height=160,
-            )
     frame.shows(second, lambda session: gr.update(visible=session.is_pair))
     frame.shows(right, lambda session: gr.update(choices=session.labels))
     for trigger in (ask.click, first.submit, second.submit):

@@ -53,9 +53,12 @@ def running(session: Session, begin: Any) -> Iterator[tuple[Any, ...]]:
         for report in job.run():
             yield views.progress_view(report), *busy
     except CancelledError as stopped:
-        gr.Info(str(stopped), title="Cancelled")
+        gr.Info(str(stopped))
     except CPTuningError as error:
         tell(error)
+    except Exception:
+        yield "", *idle  # Whatever it was, the buttons work again.
+        raise
     yield "", *idle
 
 

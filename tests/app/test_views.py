@@ -1,0 +1,62 @@
+"""What the page shows: figures in words, and never a visitor's text as HTML."""
+
+import numpy as np
+import pytest
+
+from cptuning.app import views
+from cptuning.app.checks import Check
+from cptuning.app.examples import Example
+from cptuning.app.job import Progress
+from cptuning.app.review import HeldOutAnswer, Map, Review
+from cptuning.app.session import Answer
+from cptuning.inference import Evidence, Suggestion
+
+EVIL = "<script>alert(1)</script>"
+EVIL_QUOTES = "\"' onmouseover=alert(1) x="
+EXAMPLE = Example(EVIL, EVIL)
+DOUBT = HeldOutAnswer(EXAMPLE, EVIL, 0.9, 0.1)
+
+VIEWS = {
+    "check": views.check_view(Check.of([EXAMPLE, EXAMPLE, Example(EVIL, "b")])),
+    "map": views.map_view([EXAMPLE], Map(np.zeros((1, 2)), "PCA"), [DOUBT]),
+    "doubtful": views.doubtful_view([DOUBT], [EXAMPLE]),
+    "answer": views.answer_view(Answer(EVIL, EVIL, {EVIL: 1.0}, [Evidence(EVIL, EVIL, 0.5)])),
+    "unknown": views.answer_view(Answer(EVIL, "unknown", {EVIL: 1.0}, [])),
+    "rows": views.rows_view([{EVIL: EVIL}]),
+    "suggestions": views.suggestions_view([Suggestion(0, (EVIL, EVIL), EVIL, 0.5)]),
+    "progress": views.progress_view(Progress(0.5, EVIL)),
+    "confusion": views.confusion_view(Review((DOUBT,))),
+    "note": views.note(EVIL),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_text_is_escaped(name):
+    assert "<script" not in VIEWS[name]
+    assert "alert" in VIEWS[name] or name == "confusion"
+
+
+def test_quotes_do_not_leave_an_attribute():
+    shown = views.map_view([Example(EVIL_QUOTES, "a")], Map(np.zeros((1, 2)), "PCA"), [])
+    assert "\"' onmouseover" not in shown.replace("&quot;", "").replace("&#x27;", "")
+
+
+def test_the_accuracy_has_its_interval_and_what_to_compare_it_with():
+    right = HeldOutAnswer(Example("a", "x"), "x", 0.9, 0.9)
+    wrong = HeldOutAnswer(Example("b", "y"), "x", 0.9, 0.1)
+    shown = views.review_view(Review((right, right, right, wrong)), changes=2)
+    assert "75 % right" in shown
+    assert "95 % interval 30 to 95 %, from 4 cross-fitted answers" in shown
+    assert "commonest class would be right on 75 %" in shown
+    assert "2 examples changed since" in shown
+
+
+def test_time_left_is_told_when_it_is_known():
+    assert "about 12 s left" in views.progress_view(Progress(0.5, "Training", 12.3))
+    assert "about 5 min left" in views.progress_view(Progress(0.5, "Training", 290.0))
+    assert "left" not in views.progress_view(Progress(0.0, "Training"))
+
+
+def test_unknown_still_says_what_is_nearest():
+    answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, [])
+    assert "the nearest class would be <b>good</b>" in views.answer_view(answer)
