@@ -1,9 +1,13 @@
 """The benchmarks' own machinery: runs are kept, skipped and tabled as they should be."""
 
+import gzip
 import json
+
+import pytest
 
 from benchmarks import few_shot, presets
 from benchmarks.runs import run_all
+from cptuning.errors import CPTuningError
 
 
 def work(job):
@@ -52,10 +56,19 @@ def test_the_presets_are_ranked_by_the_last_step(tmp_path):
     assert rows[3].startswith("| default | 50.0")
 
 
-def test_the_presets_never_ask_for_a_test_set():
-    source = open(presets.__file__).read()  # noqa: PTH123, SIM115
-    assert "load_few_shot" in source
-    assert "load_dataset_split" not in source
+def test_the_presets_are_chosen_where_there_is_no_test_set(tiny, tmp_path, monkeypatch):
+    for part in ("train", "dev"):
+        path = tmp_path / "CR" / "16-13" / f"{part}.jsonl.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [{"text_a": f"{word} film", "label": word} for word in ("good", "bad") * 2]
+        with gzip.open(path, "wt") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setenv("CPTUNING_DATA", str(tmp_path))
+    job = {"backbone": str(tiny("bert")), "variant": "untrained", "dataset": "CR", "seed": 13}
+    record = presets.one_run({**job, "kind": "single", "turned": True})
+    assert set(record["accuracy"]) == set(record["log_loss"]) == {"0"}
+    with pytest.raises(CPTuningError):
+        few_shot.one_run(job)  # which does need a test set
 
 
 def test_the_table_tells_mean_spread_and_majority():
