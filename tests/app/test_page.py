@@ -188,12 +188,12 @@ class TestReview:
         expect(page.locator("#doubtful")).not_to_be_empty()
 
     def test_a_point_is_read_and_picked_relabelled_and_deleted(self, page):
-        point = page.locator("#map circle").first
+        point = page.locator("#map circle").last  # drawn last: no other point can lie on it
         point.hover(force=True)
-        expect(page.locator("#map .tip")).to_have_text(f"good: {GOOD[0]}")
+        expect(page.locator("#map .tip")).to_have_text(f"bad: {BAD[-1]}")
         point.click(force=True)
-        expect(page.locator("#picked textarea")).to_have_value(GOOD[0])
-        choose_label(page, "#picked-label", "bad")
+        expect(page.locator("#picked textarea")).to_have_value(BAD[-1])
+        choose_label(page, "#picked-label", "good")
         page.locator("#relabel").click()
         expect(page.locator("#accuracy")).to_contain_text("1 example changed since")
         page.locator("#map [role=option]", has_text=BAD[0]).click()
