@@ -35,6 +35,10 @@ class Shape:
             intermediate_size=self.inner,
             max_position_embeddings=self.positions,
             layer_norm_eps=LAYER_NORM_EPSILON,
+            # It was trained without: dropout would show it, when it is tuned, what it never met.
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            classifier_dropout=0.1,
         )
 
 

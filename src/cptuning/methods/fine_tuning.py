@@ -27,10 +27,11 @@ class FineTuning(HeadLearner[TrainingSettings]):
     def make_head(self, classes: Sequence[str], layout: Layout) -> Head:
         """A new head, with the backbone's own dropout and spread of first weights."""
         config = self.backbone.model.config
+        own_dropout = getattr(config, "classifier_dropout", None)
         return OpeningHead(
             config.hidden_size,
             self.n_classes,
-            getattr(config, "hidden_dropout_prob", 0.1),
+            getattr(config, "hidden_dropout_prob", 0.1) if own_dropout is None else own_dropout,
             getattr(config, "initializer_range", 0.02),
         )
 
