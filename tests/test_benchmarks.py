@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import few_shot, presets
 from benchmarks.runs import run_all
+from cptuning.data import SEEDS, load_few_shot
 from cptuning.errors import CPTuningError
 
 
@@ -57,18 +58,26 @@ def test_the_presets_are_ranked_by_the_last_step(tmp_path):
 
 
 def test_the_presets_are_chosen_where_there_is_no_test_set(tiny, tmp_path, monkeypatch):
-    for part in ("train", "dev"):
-        path = tmp_path / "CR" / "16-13" / f"{part}.jsonl.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = [{"text_a": f"{word} film", "label": word} for word in ("good", "bad") * 2]
-        with gzip.open(path, "wt") as file:
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    for seed in SEEDS:
+        for part in ("train", "dev"):
+            path = tmp_path / "CR" / f"16-{seed}" / f"{part}.jsonl.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            texts = [(f"{word} film {seed} {part}", word) for word in ("good", "bad")]
+            rows = [*texts, ("good for all", "good"), ("bad for all", "bad")]
+            with gzip.open(path, "wt") as file:
+                file.writelines(json.dumps({"text_a": t, "label": c}) + "\n" for t, c in rows)
     monkeypatch.setenv("CPTUNING_DATA", str(tmp_path))
     job = {"backbone": str(tiny("bert")), "variant": "untrained", "dataset": "CR", "seed": 13}
-    record = presets.one_run({**job, "kind": "single", "turned": True})
+    record = presets.one_run({**job, "kind": "single"})
     assert set(record["accuracy"]) == set(record["log_loss"]) == {"0"}
     with pytest.raises(CPTuningError):
         few_shot.one_run(job)  # which does need a test set
+    train, _ = load_few_shot("CR", seed=13)
+    examples, labels = presets.held_out("CR", train)
+    # Each part of a split has a text of its own a class; those for all are trained on.
+    assert len(examples) == len(set(examples)) == 4 * len(SEEDS) - 2
+    assert not set(examples) & set(train.examples)
+    assert labels.count("good") == labels.count("bad")
 
 
 def test_the_table_tells_mean_spread_and_majority():
