@@ -118,7 +118,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         epochs: int | None = None,
         evaluate_every: int | None = None,
         patience: int | None = None,
-        frozen_layers: int | None = None,
+        frozen_share: float | None = None,
         inference: str | None = None,
         k: int | None = None,
         temperature: float | None = None,

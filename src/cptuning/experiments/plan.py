@@ -82,7 +82,7 @@ class Grid:
 
 
 PAPER_GRID = Grid(rates=(1e-5, 3e-5, 5e-5))
-SMALL_GRID = Grid(rates=(3e-5, 5e-5, 1e-4), preset="default")
+SMALL_GRID = Grid(rates=(1e-5, 3e-5, 1e-4), preset="default")
 
 
 def grid_for(parameters: int) -> Grid:

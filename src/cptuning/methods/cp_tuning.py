@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy, normalize
 from cptuning import losses
 from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import LabelSpace
-from cptuning.errors import CPTuningError
 from cptuning.inference import Predictor, SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
@@ -128,7 +127,7 @@ class CPTuningTask(BatchedTask[Settings]):
         if settings.centred:
             encoder.centre_on(self.encodings)
         self.objective = Objective(encoder.module, settings)
-        freeze_lower_layers(encoder.module, settings.frozen_layers)
+        freeze_lower_layers(encoder.module, settings.frozen_share)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
@@ -218,17 +217,15 @@ class CPTuning:
         )
 
 
-def freeze_lower_layers(module: PromptedEncoder, count: int) -> None:
-    """Hold the embedding table and the lowest layers still; the prompt vectors go on learning."""
-    if count == 0:
+def freeze_lower_layers(module: PromptedEncoder, share: float) -> None:
+    """Hold the embedding table and a share of the layers still; the prompt vectors go on learning.
+
+    Where all layers have the same weights (ALBERT), or can't be told apart, it is the table alone.
+    """
+    if share == 0:
         return
     depth = module.model.config.num_hidden_layers
     stacks = [m for m in module.model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
-    if not stacks or count > depth:
-        raise CPTuningError(
-            f"frozen_layers={count} is not possible: this backbone has "
-            f"{len(stacks[0]) if stacks else 'no separate'} layers."
-        )
-    frozen = [module.model.get_input_embeddings(), *stacks[0][:count]]
-    for parameter in (p for part in frozen for p in part.parameters()):
-        parameter.requires_grad_(False)
+    layers = stacks[0][: round(share * depth)] if stacks else []
+    for part in (module.model.get_input_embeddings(), *layers):
+        part.requires_grad_(False)

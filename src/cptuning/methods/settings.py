@@ -29,7 +29,8 @@ class Settings(TrainingSettings):
     """Take the mean of the untrained training embeddings off before normalising."""
     prompt_learning_rate: float | None
     """None: the same as ``learning_rate``."""
-    frozen_layers: int
+    frozen_share: float
+    """Which part of the layers, from the lowest up, and the word table with them, is held still."""
     # The inference
     inference: Inference
     k: int
@@ -64,7 +65,7 @@ _PAPER = Settings(
     epochs=0,
     evaluate_every=100,
     patience=0,
-    frozen_layers=0,
+    frozen_share=0.0,
     inference="knn",
     k=3,
     temperature=0.15,
@@ -77,7 +78,8 @@ _DEFAULT = replace(
     reduction="mean",
     centred=True,
     optimizer="adamw",
-    learning_rate=5e-5,
+    learning_rate=2e-5,
+    frozen_share=0.5,
     weight_decay=0.01,
     warmup=0.1,
     clip_norm=1.0,

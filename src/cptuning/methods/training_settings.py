@@ -80,7 +80,6 @@ _AT_LEAST = {
     "evaluate_every": 1,
     "patience": 0,
     "k": 1,
-    "frozen_layers": 0,
     "weight_decay": 0,
     "margin": 0,
     "clip_norm": 0,
@@ -103,7 +102,14 @@ _ABOVE_ZERO = (
     "distillation_temperature",
     "similar_share",
 )
-_SHARES = ("contrastive_weight", "mlm_rate", "mlm_weight", "warmup", "similar_share")
+_SHARES = (
+    "contrastive_weight",
+    "mlm_rate",
+    "mlm_weight",
+    "warmup",
+    "similar_share",
+    "frozen_share",
+)
 
 # What a value may be, and what to call it; the choices are checked by themselves.
 _KINDS: dict[Any, tuple[type, str]] = {
