@@ -89,7 +89,7 @@ def grid_for(parameters: int) -> Grid:
     """The paper's grid; higher rates, and presets of their own, for small backbones.
 
     >>> grid_for(355_000_000).rates, grid_for(28_000_000).rates
-    ((1e-05, 3e-05, 5e-05), (3e-05, 5e-05, 0.0001))
+    ((1e-05, 3e-05, 5e-05), (1e-05, 3e-05, 0.0001))
     """
     return SMALL_GRID if parameters < SMALL_BACKBONE else PAPER_GRID
 
