@@ -66,7 +66,7 @@ def loss_at(
     """The loss on those documents in pieces that fill rows of one length, by source and in all."""
     tokenizer, model = backbone.tokenizer, backbone.model.eval()
     model.to(torch.device(device))
-    pieces = np.array([len(t.removeprefix("##")) for t in _pieces(backbone)])
+    pieces = _piece_lengths(backbone)
     totals: dict[str, Total] = defaultdict(Total)
     rng = np.random.default_rng(0)
     rows, sources = [], []
@@ -91,8 +91,15 @@ def loss_at(
     return dict(totals)
 
 
-def _pieces(backbone: Backbone) -> list[str]:
-    return list(backbone.tokenizer.convert_ids_to_tokens(list(range(backbone.vocabulary))))
+def characters_a_token(documents: Sequence[tuple[str, list[int]]], backbone: Backbone) -> float:
+    """How much text a token holds: of two models of one shape, the one with more is faster."""
+    lengths = _piece_lengths(backbone)
+    return float(np.concatenate([lengths[ids] for _, ids in documents]).mean())
+
+
+def _piece_lengths(backbone: Backbone) -> NDArray[np.int64]:
+    pieces = backbone.tokenizer.convert_ids_to_tokens(list(range(backbone.vocabulary)))
+    return np.array([len(piece.removeprefix("##")) for piece in pieces])
 
 
 @torch.inference_mode()
@@ -115,7 +122,11 @@ def main() -> None:
     for name in chosen.backbones:
         backbone = load_backbone(name)
         documents = long_documents(chosen.heldout, backbone)[: chosen.documents]
-        print(f"{name}: nats a character, {len(documents)} documents", flush=True)
+        room = characters_a_token(documents, backbone)
+        print(
+            f"{name}: {backbone.model.num_parameters():,} parameters, {room:.2f} characters a token"
+        )
+        print(f"  nats a character, {len(documents)} documents", flush=True)
         for length in LENGTHS:
             totals = loss_at(length, documents, backbone, chosen.device)
             told = "  ".join(f"{s} {t.a_character:.4f}" for s, t in sorted(totals.items()))

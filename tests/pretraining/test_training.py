@@ -238,6 +238,9 @@ def test_the_loss_a_character_is_the_one_computed_by_hand(
     backbone = load_backbone(tmp_path / "bert")
     documents = evaluate.long_documents(held_out, backbone)
     assert [len(ids) for _, ids in documents] == [30] * 4
+    words = [backbone.tokenizer.decode(ids).replace(" ", "") for _, ids in documents]
+    held = evaluate.characters_a_token(documents, backbone)
+    assert held == pytest.approx(sum(map(len, words)) / 120)
     total = evaluate.loss_at(16, documents, backbone, "cpu")
     rng, nats, characters = np.random.default_rng(0), 0.0, 0
     rows = [[2, *ids[s : s + 14], 3] for _, ids in documents for s in (0, 14)]
