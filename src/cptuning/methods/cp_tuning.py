@@ -226,6 +226,6 @@ def freeze_lower_layers(module: PromptedEncoder, share: float) -> None:
         return
     depth = module.model.config.num_hidden_layers
     stacks = [m for m in module.model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
-    layers = stacks[0][: round(share * depth)] if stacks else []
+    layers = list(stacks[0])[: round(share * depth)] if stacks else []
     for part in (module.model.get_input_embeddings(), *layers):
         part.requires_grad_(False)
