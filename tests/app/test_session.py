@@ -113,7 +113,7 @@ class TestAnswers:
     def test_an_answer_comes_with_probabilities_and_reasons(self, trained):
         answer = trained.answer(GOOD[0])
         assert sum(answer.probabilities.values()) == pytest.approx(1)
-        assert answer.nearest[0].text == GOOD[0]
+        assert answer.reasons[0].text == GOOD[0]
         assert list(answer.probabilities.values()) == sorted(
             answer.probabilities.values(), reverse=True
         )
@@ -126,9 +126,9 @@ class TestAnswers:
 
     def test_a_correction_is_learned_at_once(self, trained):
         trained.teach("so so", "fair")
-        assert trained.answer("so so").nearest[0].label == "fair"
+        assert trained.answer("so so").reasons[0].label == "fair"
         trained.teach("so so", "bad")
-        assert trained.answer("so so").nearest[0].label == "bad"
+        assert trained.answer("so so").reasons[0].label == "bad"
         assert trained.examples == [*FILMS, Example("so so", "bad")]
 
     def test_what_is_known_needs_no_teaching(self, trained):
@@ -136,7 +136,7 @@ class TestAnswers:
             trained.teach(GOOD[0], "good")
 
     def test_pairs_need_both_texts(self, trained_on_pairs):
-        assert trained_on_pairs.answer("is it red?", "it is red.").nearest[0].label == "yes"
+        assert trained_on_pairs.answer("is it red?", "it is red.").reasons[0].label == "yes"
         with pytest.raises(CPTuningError, match="both texts"):
             trained_on_pairs.answer("is it red?")
         assert known(trained_on_pairs) == PAIRS

@@ -9,19 +9,21 @@ from cptuning.app.examples import Example
 from cptuning.app.job import Progress
 from cptuning.app.review import HeldOutAnswer, Map, Review
 from cptuning.app.session import Answer
-from cptuning.inference import Evidence, Suggestion
+from cptuning.inference import Evidence, Reasons, Suggestion
 
 EVIL = "<script>alert(1)</script>"
 EVIL_QUOTES = "\"' onmouseover=alert(1) x="
 EXAMPLE = Example(EVIL, EVIL)
 DOUBT = HeldOutAnswer(EXAMPLE, EVIL, 0.9, 0.1)
+EVIL_EVIDENCE = Evidence(EVIL, EVIL, 0.5)
+EVIL_REASONS = Reasons([EVIL_EVIDENCE], against=EVIL_EVIDENCE)
 
 VIEWS = {
     "check": views.check_view(Check.of([EXAMPLE, EXAMPLE, Example(EVIL, "b")])),
     "map": views.map_view([EXAMPLE], Map(np.zeros((1, 2)), "PCA"), [DOUBT]),
     "doubtful": views.doubtful_view([DOUBT], [EXAMPLE]),
-    "answer": views.answer_view(Answer(EVIL, EVIL, {EVIL: 1.0}, [Evidence(EVIL, EVIL, 0.5)])),
-    "unknown": views.answer_view(Answer(EVIL, "unknown", {EVIL: 1.0}, [])),
+    "answer": views.answer_view(Answer(EVIL, EVIL, {EVIL: 1.0}, EVIL_REASONS)),
+    "unknown": views.answer_view(Answer(EVIL, "unknown", {EVIL: 1.0}, Reasons())),
     "rows": views.rows_view([{EVIL: EVIL}]),
     "suggestions": views.suggestions_view([Suggestion(0, (EVIL, EVIL), EVIL, 0.5)]),
     "progress": views.progress_view(Progress(0.5, EVIL)),
@@ -58,5 +60,5 @@ def test_time_left_is_told_when_it_is_known():
 
 
 def test_unknown_still_says_what_is_nearest():
-    answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, [])
+    answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, Reasons())
     assert "the nearest class would be <b>good</b>" in views.answer_view(answer)

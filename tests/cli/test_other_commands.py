@@ -33,7 +33,8 @@ class TestExplain:
             "similarity": pytest.approx(1, abs=1e-4),
         }
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-4)
-        assert len(answer["neighbours"]) == 3
+        assert [example["label"] for example in answer["neighbours"]] == ["good"] * 3
+        assert answer["against"] is None
 
     def test_a_file_gives_one_object_a_line(self, run, model, films):
         lines = run("explain", model, "--file", films, "--json", "-k", "1").stdout.splitlines()
