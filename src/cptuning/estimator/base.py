@@ -244,7 +244,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
             )
-        model = deepcopy(encoder.module.model).requires_grad_(True)  # also of a frozen one
+        model = deepcopy(encoder.module.model)
         return Start(
             replace(encoder.backbone, model=model),
             encoder.layout.template.source,
