@@ -172,6 +172,28 @@ def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
     html = (tmp_path / "parameters.html").read_text()
     assert html.count("<svg") == 4
     assert "MRPC" in html[html.index("<svg") : html.index("</svg>")]
+    tables = document(records, [STUDIES["parameters"]]).sections[0].tables
+    assert [table.lines[1].name for table in tables] == ["m = 0", "1/τn = 1", "ξ = 1", "λ = 0.1"]
+
+
+def test_the_main_table_has_a_picture_of_the_averages(tmp_path):
+    names = ("SST-2", "MR")
+    scores = {(row, name): OURS for row in ("pet", "cp-tuning") for name in names}
+    records = made_up(tmp_path, scores | {("warp", "MR"): THEIRS})
+    [picture] = document(records, [STUDIES["main"]]).sections[0].pictures
+    assert "PET" in picture.svg
+    assert "CP-Tuning" in picture.svg
+    assert "WARP" not in picture.svg  # It has no average yet.
+    assert picture.png.startswith(b"\x89PNG")
+
+
+def test_a_table_in_latex_has_a_label_and_keeps_what_belongs_together_together(tmp_path):
+    records = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    write_report(records, [STUDIES["main"]], "main")
+    latex = (tmp_path / "main.tex").read_text()
+    assert [f"\\label{{tab:main-{n}}}" in latex for n in (1, 2, 3)] == [True, True, False]
+    assert latex.count("\\addlinespace") == 2
+    assert latex.count("\\begin{table*}") == latex.count("\\end{table*}") == 2
 
 
 def test_what_is_missing_failed_or_fast_is_said(tmp_path):

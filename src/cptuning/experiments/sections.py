@@ -17,7 +17,7 @@ from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Record, Records
 from cptuning.experiments.results import Outcome, Scores, outcomes
 from cptuning.experiments.statistics import PairedTest, paired_t_test
-from cptuning.experiments.studies import Study, title_of
+from cptuning.experiments.studies import PARAMETERS, Study, title_of
 from cptuning.reporting.words import duration
 
 # Which row the others are tested against.
@@ -55,8 +55,11 @@ def _section(study: Study, records: Records, cells: list[Cell], found: list[Outc
     tables, pictures = [], []
     if found:
         majority = {one.cell.dataset: 100 * one.test["majority"] for one in found}
-        tables.append(_score_table(study, accuracy, majority, theirs))
-        if f1.values:
+        # A table has a best of its own: one for each parameter.
+        parts = [f"{symbol} = " for symbol in PARAMETERS] if study.name == "parameters" else [""]
+        for part in (part for begins in parts if (part := accuracy.only(begins)).values):
+            tables.append(_score_table(study, part, majority, theirs))
+        if f1.values and len(parts) == 1:
             tables.append(_f1_table(f1))
         tables += _more_tables(study, found, accuracy)
         pictures = _pictures(study, records, found, accuracy, theirs)
