@@ -9,6 +9,7 @@ from tests.app.conftest import FILMS, GOOD, PAIRS
 
 from cptuning.app.examples import Example
 from cptuning.errors import CPTuningError
+from cptuning.estimator import CPTuningClassifier
 
 
 def known(session):
@@ -54,6 +55,28 @@ class TestTraining:
         list(reports)
         assert session.examples == known(session) == [*FILMS[1:], Example("so so", "fair")]
         assert session.changes == 2
+
+    def test_repeats_that_are_removed_during_the_training_do_not_come_back(self, session):
+        session.add([*FILMS, FILMS[0]])
+        reports = session.training().run()
+        next(reports)
+        session.delete_repeats()
+        list(reports)
+        assert session.examples == known(session) == FILMS
+
+    def test_who_starts_over_in_the_last_moment_has_started_over(self, session, monkeypatch):
+        fit = CPTuningClassifier.fit
+
+        def fit_and_start_over(classifier, *data):
+            fit(classifier, *data)
+            session.clear()
+
+        monkeypatch.setattr(CPTuningClassifier, "fit", fit_and_start_over)
+        session.add(FILMS)
+        with pytest.raises(CPTuningError, match="Stopped"):
+            list(session.training().run())
+        assert session.examples == []
+        assert not session.is_trained
 
     def test_the_cross_fitted_answers_belong_to_their_examples(self, trained):
         assert [a.example for a in trained.review.answers] == FILMS

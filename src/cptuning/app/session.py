@@ -1,5 +1,6 @@
 """One visitor's work: the examples, the model that knows them, and all that is done with both."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,6 +164,7 @@ class Session:
             )
             classifier.fit(*as_data(examples))
             classifier.callbacks = None
+            job.report(1.0, "Looking at the answers")  # Who started over meanwhile wants none.
             self.review = Review.of(examples, classifier)
             self._take(classifier, examples)
             return True
@@ -171,9 +173,13 @@ class Session:
 
     def _take(self, classifier: CPTuningClassifier, trained_on: list[Example]) -> None:
         """Have the new model, and let it know what changed while it was trained."""
-        then, now = set(trained_on), set(self.examples)
-        gone = [place for place, example in enumerate(trained_on) if example not in now]
-        new = [example for example in self.examples if example not in then]
+        unmatched, gone = Counter(self.examples), []
+        for place, example in enumerate(trained_on):
+            if unmatched[example] == 0:
+                gone.append(place)
+            else:
+                unmatched[example] -= 1
+        new = list(unmatched.elements())
         self.examples, self.classifier, self.curve, self.changes = trained_on, classifier, None, 0
         self.delete(gone)
         self.add(new)
