@@ -59,6 +59,13 @@ def test_time_left_is_told_when_it_is_known():
     assert "left" not in views.progress_view(Progress(0.0, "Training"))
 
 
+def test_what_speaks_against_an_answer_stands_below_its_reasons():
+    reasons = Reasons([Evidence("late", "delivery", 0.8)], Evidence("my money", "refund", 0.9))
+    shown = views.answer_view(Answer("x", "delivery", {"delivery": 0.6, "refund": 0.4}, reasons))
+    order = ("because it is like", "late", "though nearer still is", "my money", "0.90")
+    assert [shown.index(words) for words in order] == sorted(shown.index(w) for w in order)
+
+
 def test_unknown_still_says_what_is_nearest():
     answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, Reasons())
     assert "the nearest class would be <b>good</b>" in views.answer_view(answer)

@@ -6,6 +6,7 @@ import shutil
 import pytest
 from tests.cli.conftest import GOOD, write_csv
 
+from cptuning.commands.explain import print_explanation
 from cptuning.storage import load
 
 
@@ -49,6 +50,28 @@ class TestExplain:
         assert "[bold]x[/bold] :smile: [/]" in run(
             "explain", model, "[bold]x[/bold] :smile: [/]"
         ).stdout  # fmt: skip
+
+    def test_what_speaks_against_an_answer_is_shown_apart(self, capsys):
+        example = {"text": "refund my parcel", "label": "refund", "similarity": 0.912}
+        answer = {
+            "text": "my parcel",
+            "prediction": "delivery",
+            "confidence": 0.75,
+            "neighbours": [example | {"label": "delivery", "similarity": 0.8}],
+            "against": example,
+        }
+        print_explanation(answer)
+        print_explanation(answer | {"prediction": "unknown", "confidence": None, "against": None})
+        assert capsys.readouterr().out.splitlines() == [
+            "my parcel",
+            "  delivery (75.0 %), because it is like",
+            "     0.80  delivery  refund my parcel",
+            "  though nearer still is",
+            "     0.91  refund  refund my parcel",
+            "my parcel",
+            "  unknown; nearest to it are",
+            "     0.80  delivery  refund my parcel",
+        ]
 
 
 class TestAdd:
