@@ -1,5 +1,6 @@
 """Who changes a file holds its lock; who waits sees what took its place."""
 
+import errno
 import subprocess
 import sys
 from threading import Thread
@@ -64,6 +65,15 @@ def test_who_waited_holds_the_lock_of_what_is_there_now(path):
         assert not found or found == [stamp_of(path)]
     waiting.join()
     assert found == [stamp_of(path)]
+
+
+def test_where_there_are_no_locks_nobody_is_kept_out(path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with changing(path) as outer, changing(path, 0.0) as inner:
+        assert outer == inner == stamp_of(path)
 
 
 def test_what_is_not_there_can_not_be_changed(tmp_path):

@@ -74,4 +74,6 @@ def _is_locked(file: BinaryIO) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError:  # A file system without locks: the same as none at all.
+        return True
     return True
