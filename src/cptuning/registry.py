@@ -7,7 +7,7 @@ from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
 
 _LINES: dict[type[TextClassifier], str] = {
-    estimator.CPTuningClassifier: "trainable prompt, contrastive loss, the nearest examples decide",
+    estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
     estimator.FineTuningClassifier: "a new classifier on [CLS], every weight trained",
     estimator.PETClassifier: "words of a manual prompt decide; also an ensemble of prompts",
     estimator.LMBFFTemplateClassifier: "PET with a template that is searched for (Auto-T)",

@@ -9,6 +9,7 @@ from tests.app.conftest import FILMS, GOOD, PAIRS
 
 from cptuning.app.examples import Example
 from cptuning.errors import CPTuningError
+from cptuning.estimator import CPTuningClassifier
 
 
 def known(session):
@@ -54,6 +55,28 @@ class TestTraining:
         list(reports)
         assert session.examples == known(session) == [*FILMS[1:], Example("so so", "fair")]
         assert session.changes == 2
+
+    def test_repeats_that_are_removed_during_the_training_do_not_come_back(self, session):
+        session.add([*FILMS, FILMS[0]])
+        reports = session.training().run()
+        next(reports)
+        session.delete_repeats()
+        list(reports)
+        assert session.examples == known(session) == FILMS
+
+    def test_who_starts_over_in_the_last_moment_has_started_over(self, session, monkeypatch):
+        fit = CPTuningClassifier.fit
+
+        def fit_and_start_over(classifier, *data):
+            fit(classifier, *data)
+            session.clear()
+
+        monkeypatch.setattr(CPTuningClassifier, "fit", fit_and_start_over)
+        session.add(FILMS)
+        with pytest.raises(CPTuningError, match="Stopped"):
+            list(session.training().run())
+        assert session.examples == []
+        assert not session.is_trained
 
     def test_the_cross_fitted_answers_belong_to_their_examples(self, trained):
         assert [a.example for a in trained.review.answers] == FILMS
@@ -113,7 +136,7 @@ class TestAnswers:
     def test_an_answer_comes_with_probabilities_and_reasons(self, trained):
         answer = trained.answer(GOOD[0])
         assert sum(answer.probabilities.values()) == pytest.approx(1)
-        assert answer.nearest[0].text == GOOD[0]
+        assert answer.reasons[0].text == GOOD[0]
         assert list(answer.probabilities.values()) == sorted(
             answer.probabilities.values(), reverse=True
         )
@@ -126,9 +149,9 @@ class TestAnswers:
 
     def test_a_correction_is_learned_at_once(self, trained):
         trained.teach("so so", "fair")
-        assert trained.answer("so so").nearest[0].label == "fair"
+        assert trained.answer("so so").reasons[0].label == "fair"
         trained.teach("so so", "bad")
-        assert trained.answer("so so").nearest[0].label == "bad"
+        assert trained.answer("so so").reasons[0].label == "bad"
         assert trained.examples == [*FILMS, Example("so so", "bad")]
 
     def test_what_is_known_needs_no_teaching(self, trained):
@@ -136,7 +159,7 @@ class TestAnswers:
             trained.teach(GOOD[0], "good")
 
     def test_pairs_need_both_texts(self, trained_on_pairs):
-        assert trained_on_pairs.answer("is it red?", "it is red.").nearest[0].label == "yes"
+        assert trained_on_pairs.answer("is it red?", "it is red.").reasons[0].label == "yes"
         with pytest.raises(CPTuningError, match="both texts"):
             trained_on_pairs.answer("is it red?")
         assert known(trained_on_pairs) == PAIRS

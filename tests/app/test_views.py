@@ -9,19 +9,21 @@ from cptuning.app.examples import Example
 from cptuning.app.job import Progress
 from cptuning.app.review import HeldOutAnswer, Map, Review
 from cptuning.app.session import Answer
-from cptuning.inference import Evidence, Suggestion
+from cptuning.inference import Evidence, Reasons, Suggestion
 
 EVIL = "<script>alert(1)</script>"
 EVIL_QUOTES = "\"' onmouseover=alert(1) x="
 EXAMPLE = Example(EVIL, EVIL)
 DOUBT = HeldOutAnswer(EXAMPLE, EVIL, 0.9, 0.1)
+EVIL_EVIDENCE = Evidence(EVIL, EVIL, 0.5)
+EVIL_REASONS = Reasons([EVIL_EVIDENCE], against=EVIL_EVIDENCE)
 
 VIEWS = {
     "check": views.check_view(Check.of([EXAMPLE, EXAMPLE, Example(EVIL, "b")])),
     "map": views.map_view([EXAMPLE], Map(np.zeros((1, 2)), "PCA"), [DOUBT]),
     "doubtful": views.doubtful_view([DOUBT], [EXAMPLE]),
-    "answer": views.answer_view(Answer(EVIL, EVIL, {EVIL: 1.0}, [Evidence(EVIL, EVIL, 0.5)])),
-    "unknown": views.answer_view(Answer(EVIL, "unknown", {EVIL: 1.0}, [])),
+    "answer": views.answer_view(Answer(EVIL, EVIL, {EVIL: 1.0}, EVIL_REASONS)),
+    "unknown": views.answer_view(Answer(EVIL, "unknown", {EVIL: 1.0}, Reasons())),
     "rows": views.rows_view([{EVIL: EVIL}]),
     "suggestions": views.suggestions_view([Suggestion(0, (EVIL, EVIL), EVIL, 0.5)]),
     "progress": views.progress_view(Progress(0.5, EVIL)),
@@ -57,6 +59,13 @@ def test_time_left_is_told_when_it_is_known():
     assert "left" not in views.progress_view(Progress(0.0, "Training"))
 
 
+def test_what_speaks_against_an_answer_stands_below_its_reasons():
+    reasons = Reasons([Evidence("late", "delivery", 0.8)], Evidence("my money", "refund", 0.9))
+    shown = views.answer_view(Answer("x", "delivery", {"delivery": 0.6, "refund": 0.4}, reasons))
+    order = ("because it is like", "late", "though nearer still is", "my money", "0.90")
+    assert [shown.index(words) for words in order] == sorted(shown.index(w) for w in order)
+
+
 def test_unknown_still_says_what_is_nearest():
-    answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, [])
+    answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, Reasons())
     assert "the nearest class would be <b>good</b>" in views.answer_view(answer)

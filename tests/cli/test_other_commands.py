@@ -6,6 +6,7 @@ import shutil
 import pytest
 from tests.cli.conftest import GOOD, write_csv
 
+from cptuning.commands.explain import print_explanation
 from cptuning.storage import load
 
 
@@ -33,7 +34,8 @@ class TestExplain:
             "similarity": pytest.approx(1, abs=1e-4),
         }
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-4)
-        assert len(answer["neighbours"]) == 3
+        assert [example["label"] for example in answer["neighbours"]] == ["good"] * 3
+        assert answer["against"] is None
 
     def test_a_file_gives_one_object_a_line(self, run, model, films):
         lines = run("explain", model, "--file", films, "--json", "-k", "1").stdout.splitlines()
@@ -48,6 +50,28 @@ class TestExplain:
         assert "[bold]x[/bold] :smile: [/]" in run(
             "explain", model, "[bold]x[/bold] :smile: [/]"
         ).stdout  # fmt: skip
+
+    def test_what_speaks_against_an_answer_is_shown_apart(self, capsys):
+        example = {"text": "refund my parcel", "label": "refund", "similarity": 0.912}
+        answer = {
+            "text": "my parcel",
+            "prediction": "delivery",
+            "confidence": 0.75,
+            "neighbours": [example | {"label": "delivery", "similarity": 0.8}],
+            "against": example,
+        }
+        print_explanation(answer)
+        print_explanation(answer | {"prediction": "unknown", "confidence": None, "against": None})
+        assert capsys.readouterr().out.splitlines() == [
+            "my parcel",
+            "  delivery (75.0 %), because it is like",
+            "     0.80  delivery  refund my parcel",
+            "  though nearer still is",
+            "     0.91  refund  refund my parcel",
+            "my parcel",
+            "  unknown; nearest to it are",
+            "     0.80  delivery  refund my parcel",
+        ]
 
 
 class TestAdd:

@@ -47,6 +47,7 @@ def test_neighbours_are_training_examples_with_label_and_similarity(run, model, 
     assert float(row["neighbour_1_similarity"]) == pytest.approx(1, abs=1e-4)
     assert float(row["neighbour_2_similarity"]) < 1
     assert "neighbour_3" not in row
+    assert row["against"] == row["against_label"] == row["against_similarity"] == ""
 
 
 def test_no_more_neighbours_than_examples(run, pair_model, pairs):

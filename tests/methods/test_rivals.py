@@ -193,6 +193,22 @@ def test_what_one_method_froze_the_next_one_trains(steady):
     assert any(not torch.equal(before[name], changed[name]) for name in before)
 
 
+@pytest.mark.parametrize("freezing", ["warp", "fine-tuning", "cp-tuning"])
+@pytest.mark.parametrize("method", ["pet", "p-tuning", "cp-tuning"])
+def test_a_loaded_backbone_is_trained_whatever_another_method_froze(steady, freezing, method):
+    """WARP freezes all of it, fine-tuning the masked-LM head, frozen_layers the lowest layers."""
+    texts, labels = toy(2, pair=False)
+    quick = {"backbone": load_backbone(str(steady["bert"])), "validation": "none", "verbose": False}
+    words = {"label_words": label_words(2)}
+    more = {"warp": words, "fine-tuning": {}, "cp-tuning": {"frozen_layers": 1}}
+    make_classifier(freezing, steps=1, **quick, **more[freezing]).fit(texts, labels)
+    before = {n: p.detach().clone() for n, p in quick["backbone"].model.named_parameters()}
+    more = words if method != "cp-tuning" else {}
+    make_classifier(method, steps=2, learning_rate=1e-2, **quick, **more).fit(texts, labels)
+    same = [n for n, p in quick["backbone"].model.named_parameters() if torch.equal(p, before[n])]
+    assert same == []
+
+
 def test_unlabelled_texts_that_a_method_has_no_use_for_are_said_to_be_of_no_use(steady, caplog):
     texts, labels = toy(2, pair=False)
     rival("warp", steady["bert"], steps=0).fit(texts, labels, unlabeled=["the red train"])

@@ -33,7 +33,8 @@ def test_the_hardest_error_is_the_most_confident_wrong_answer(predictor):
     hardest = evaluation.hardest_errors(limit=1, k=2)
     assert [error.text for error in hardest] == ["80 a"]
     assert (hardest[0].truth, hardest[0].answer) == ("east", "north")
-    assert [evidence.label for evidence in hardest[0].evidence] == ["north", "east"]
+    assert [example.label for example in hardest[0].reasons] == ["north"]
+    assert hardest[0].reasons.against is None
 
 
 def test_without_errors_there_are_no_hardest_ones(predictor):

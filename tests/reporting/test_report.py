@@ -3,10 +3,12 @@
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
-from tests.reporting.conftest import circle_predictor
+from tests.reporting.conftest import CircleEncoder, circle_predictor
 
-from cptuning.data import Examples
+from cptuning.data import Examples, LabelSpace
+from cptuning.inference import Predictor, SupportSet
 from cptuning.reporting import Evaluation, report_html
 from cptuning.reporting.report import verdict
 
@@ -97,6 +99,19 @@ def test_texts_classes_and_names_are_shown_not_interpreted(facts):
     html = report_html(evaluation, facts, model=f"{EVIL}model", test=f"{EVIL}test")
     assert "<script" not in html
     assert Outline(html).text.count(EVIL) > 10
+
+
+def test_what_is_nearer_than_the_reasons_of_a_wrong_answer_is_shown_too(facts):
+    # East is a direction between -40 and 50 degrees: 40 is east's, though 38 is south's.
+    known = Examples(("-40 e", "50 e", "38 s", "-90 s", "-95 s"))
+    support = SupportSet(known, CircleEncoder().embed(known), np.array([0, 0, 1, 1, 1]))
+    space = LabelSpace(("east", "south"))
+    predictor = Predictor(CircleEncoder(), support, space, "unit-prototype", 1, 0.5)
+    evaluation = Evaluation.of(predictor, Examples(("37 x",)), ["south"])
+    text = Outline(report_html(evaluation, facts, model="m", test="t")).text
+    mistakes = text[text.index("Its surest mistakes") :]
+    assert mistakes.index("50 e") < mistakes.index("though nearer still is")
+    assert mistakes.index("though nearer still is") < mistakes.index("38 s")
 
 
 def test_a_wrong_answer_is_shown_with_its_nearest_examples(html):

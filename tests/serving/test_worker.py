@@ -7,7 +7,7 @@ import pytest
 from tests.serving.client import PATIENCE, wait_until
 
 from cptuning.data import Examples, LabelSpace
-from cptuning.inference import Evidence
+from cptuning.inference import Evidence, Reasons
 from cptuning.inference.predictor import Answered
 from cptuning.serving.limits import Limits
 from cptuning.serving.refusals import Refusal
@@ -19,8 +19,8 @@ class Lengths:
 
     label_space = LabelSpace(("short", "long"))
 
-    def evidence(self, embeddings, k):
-        return [[Evidence("like it", "short", float(row[0]))] * k for row in embeddings]
+    def reasons(self, embeddings, labels, k):
+        return [Reasons([Evidence("like it", "short", float(row[0]))] * k) for row in embeddings]
 
 
 class Model:
@@ -176,8 +176,8 @@ def test_what_nobody_waits_for_any_more_is_not_read(begin):
 def test_neighbours_are_for_those_who_ask(begin):
     worker = begin(Model())
     with_them = worker.read(Examples(("abc", "de")), neighbours=2).result(PATIENCE)
-    assert [[e.similarity for e in row] for row in with_them.evidence] == [[3, 3], [2, 2]]
-    assert worker.read(Examples(("abc",))).result(PATIENCE).evidence is None
+    assert [[e.similarity for e in row] for row in with_them.reasons] == [[3, 3], [2, 2]]
+    assert worker.read(Examples(("abc",))).result(PATIENCE).reasons is None
 
 
 def test_a_retired_worker_finishes_what_it_accepted_and_takes_no_more(begin):

@@ -68,7 +68,7 @@ def python_code(session: Session) -> str:
     model = cptuning.load("model")  # the folder in the zip file
     texts = ['a new text']
     print(model.predict(texts), model.predict_proba(texts))
-    print(model.explain(texts))  # the nearest examples
+    print(model.explain(texts))  # the reasons: the nearest examples of that class
     """
     texts = [example.text for example in session.examples]
     text: Text = min(texts, key=_length) if texts else "a new text"
@@ -77,7 +77,7 @@ def python_code(session: Session) -> str:
         'model = cptuning.load("model")  # the folder in the zip file\n'
         f"texts = [{text!r}]\n"
         "print(model.predict(texts), model.predict_proba(texts))\n"
-        "print(model.explain(texts))  # the nearest examples"
+        "print(model.explain(texts))  # the reasons: the nearest examples of that class"
     )
 
 

@@ -1,5 +1,6 @@
 """How good the model is by its cross-fitted answers, and which examples they put in doubt."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +39,8 @@ class Review:
         held_out = classifier.held_out_
         shares = softmax(held_out.scores, held_out.temperature)
         classes = [str(label) for label in classifier.classes_]
-        labels = [example.label for example in examples]
-        seen = [example for example in examples if labels.count(example.label) > 1]
+        counts = Counter(example.label for example in examples)
+        seen = [example for example in examples if counts[example.label] > 1]
         return cls(
             tuple(
                 HeldOutAnswer(

@@ -1,5 +1,6 @@
 """One visitor's work: the examples, the model that knows them, and all that is done with both."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from cptuning.app.review import Map, Review
 from cptuning.data import Examples, read_table
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
-from cptuning.inference import UNKNOWN, Evidence, Suggestion, suggestions
+from cptuning.inference import UNKNOWN, Reasons, Suggestion, suggestions
 from cptuning.reporting.curve import LearningCurve
 from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
 
@@ -40,13 +41,13 @@ class Answer:
     label: str
     probabilities: dict[str, float]
     """By class, the likeliest first."""
-    nearest: list[Evidence]
+    reasons: Reasons
 
     @property
     def is_unknown(self) -> bool:
         """Whether the text is too far from every example.
 
-        >>> Answer("?", "unknown", {"a": 1.0}, []).is_unknown
+        >>> Answer("?", "unknown", {"a": 1.0}, Reasons()).is_unknown
         True
         """
         return self.label == UNKNOWN  # No class may be called so: the page always sets a threshold.
@@ -163,6 +164,7 @@ class Session:
             )
             classifier.fit(*as_data(examples))
             classifier.callbacks = None
+            job.report(1.0, "Looking at the answers")  # Who started over meanwhile wants none.
             self.review = Review.of(examples, classifier)
             self._take(classifier, examples)
             return True
@@ -171,9 +173,13 @@ class Session:
 
     def _take(self, classifier: CPTuningClassifier, trained_on: list[Example]) -> None:
         """Have the new model, and let it know what changed while it was trained."""
-        then, now = set(trained_on), set(self.examples)
-        gone = [place for place, example in enumerate(trained_on) if example not in now]
-        new = [example for example in self.examples if example not in then]
+        unmatched, gone = Counter(self.examples), []
+        for place, example in enumerate(trained_on):
+            if unmatched[example] == 0:
+                gone.append(place)
+            else:
+                unmatched[example] -= 1
+        new = list(unmatched.elements())
         self.examples, self.classifier, self.curve, self.changes = trained_on, classifier, None, 0
         self.delete(gone)
         self.add(new)
@@ -229,19 +235,19 @@ class Session:
     # What the model is asked.
 
     def answer(self, text: str, second: str = "", k: int = 3) -> Answer:
-        """The label of a text, its probability, and the nearest examples as the reason."""
+        """The label of a text, its probability, and the examples that are the reason."""
         model = self.model()
         if not text.strip() or (self.is_pair and not second.strip()):
             raise CPTuningError("Type both texts first." if self.is_pair else "Type a text first.")
         asked: Text = (text.strip(), second.strip()) if self.is_pair else text.strip()
         answered = model.predictor_.answer([asked])
-        [nearest] = model.predictor_.evidence(answered.embeddings, k)
+        [reasons] = model.predictor_.reasons(answered.embeddings, answered.labels.tolist(), k)
         shares = zip(map(str, model.classes_), answered.probabilities[0].tolist(), strict=True)
         return Answer(
             asked,
             str(answered.labels[0]),
             dict(sorted(shares, key=_share, reverse=True)),
-            nearest,
+            reasons,
         )
 
     def teach(self, text: Text, label: str) -> None:

@@ -9,7 +9,7 @@ from cptuning.app.examples import Example, Text
 from cptuning.app.job import Progress
 from cptuning.app.review import HeldOutAnswer, Map, Review
 from cptuning.app.session import Answer
-from cptuning.inference import Suggestion
+from cptuning.inference import Evidence, Suggestion
 from cptuning.reporting.curve import LearningCurve
 from cptuning.reporting.figures import class_colour, confusion_picture, curve_picture
 from cptuning.reporting.page import table_html, text_html
@@ -212,7 +212,7 @@ def _listbox(name: str, rows: Sequence[tuple[int, str]]) -> str:
 
 
 def answer_view(answer: Answer) -> str:
-    """The label, the probabilities, and the nearest examples as the reason."""
+    """The label, the probabilities, and the examples that are the reason."""
     likeliest, share = next(iter(answer.probabilities.items()))
     if answer.is_unknown:
         head = (
@@ -230,12 +230,19 @@ def answer_view(answer: Answer) -> str:
         f'<span class="n">{100 * p:.0f} %</span></div>'
         for label, p in list(answer.probabilities.items())[:8]
     )
+    title = "nearest to it are" if answer.is_unknown else "because it is like"
+    reasons = _examples_view(title, answer.reasons)
+    if answer.reasons.against is not None:
+        reasons += _examples_view("though nearer still is", [answer.reasons.against])
+    return f'{head}<div class="counts">{bars}</div>{reasons}'
+
+
+def _examples_view(title: str, examples: Sequence[Evidence]) -> str:
     rows = [
         [f"<b>{escape(str(e.label))}</b>", text_view(e.text, 200), f"{e.similarity:.2f}"]
-        for e in answer.nearest
+        for e in examples
     ]
-    reasons = table_html(["label", "because it is like", "similarity"], rows, numbers=1)
-    return f'{head}<div class="counts">{bars}</div>{reasons}'
+    return table_html(["label", title, "similarity"], rows, numbers=1)
 
 
 def rows_view(rows: Sequence[dict[str, Any]]) -> str:

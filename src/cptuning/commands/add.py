@@ -2,14 +2,15 @@
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
 from cptuning.commands.tables import Columns, check_kind, labels_of
-from cptuning.data import Examples, aligned
+from cptuning.data import Examples, Table, aligned
+from cptuning.data.locks import changing
 from cptuning.inference import AnyPredictor
 
 
@@ -33,10 +34,29 @@ def add(
 
     Examples that it knows already are left out, so that adding a file twice changes nothing.
     """
+    from cptuning.storage import FACTS_FILE, read_facts
+
+    table = Columns(text, text_b, label).read_labelled(file)
+    read_facts(model)  # It refuses what is no model folder.
+    # A server that serves the folder, or another such command, must add nothing in between.
+    with changing(model / FACTS_FILE):
+        result = _added(model, table, file, model if output is None else output)
+    if as_json:
+        print_json(result)
+        return
+    added, known_already = result["added"], result["known_already"]
+    repeated = f", {known_already} known already" if known_already else ""
+    typer.echo(f"{added} new example{'' if added == 1 else 's'} added{repeated}.")
+    new = ", ".join(map(str, result["new_classes"]))
+    news = f", of which new: {new}" if new else ""
+    known = f"{result['examples']} examples of {len(result['classes'])} classes"
+    typer.echo(f"{result['model']} now knows {known}{news}.")
+
+
+def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
+    """Write the model with the examples of a table, and tell what became of them."""
     from cptuning.storage import check_place, load
 
-    place = model if output is None else output
-    table = Columns(text, text_b, label).read_labelled(file)
     classifier = load(model)
     check_place(place)
     before = classifier.predictor_
@@ -48,28 +68,15 @@ def add(
         classifier.add_examples(table.examples.take(rows), [labels[row] for row in rows])
     if rows or place != model:
         classifier.save(place)
-
     after = classifier.predictor_
-    n_known = len(after.support or ())
-    result = {
+    return {
         "model": str(place),
         "added": len(rows),
         "known_already": len(labels) - len(rows),
-        "new_classes": [
-            c for c in after.label_space.classes if c not in before.label_space.classes
-        ],
+        "new_classes": list(after.label_space.classes[len(before.label_space) :]),
         "classes": list(after.label_space.classes),
-        "examples": n_known,
+        "examples": len(after.support or ()),
     }
-    if as_json:
-        print_json(result)
-        return
-    repeated = f", {result['known_already']} known already" if len(rows) < len(labels) else ""
-    typer.echo(f"{len(rows)} new example{'' if len(rows) == 1 else 's'} added{repeated}.")
-    new = ", ".join(map(str, after.label_space.classes[len(before.label_space) :]))
-    news = f", of which new: {new}" if new else ""
-    known = f"{n_known} examples of {len(after.label_space)} classes"
-    typer.echo(f"{place} now knows {known}{news}.")
 
 
 def _warn_of_contradictions(

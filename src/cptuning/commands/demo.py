@@ -51,8 +51,8 @@ def demo(
     typer.echo("1. Customer messages: which of six departments should read them?")
     classifier, evaluation = _task("messages", steps, messages)
     typer.echo("\n2. Some answers, with the examples they rest on")
-    surest = _some_right_answers(evaluation)
-    for answer in explanations(classifier.predictor_, evaluation.examples.take(surest), 2):
+    shown = _some_right_answers(evaluation)
+    for answer in explanations(classifier.predictor_, evaluation.examples.take(shown), 2):
         typer.echo()
         print_explanation(answer)
     typer.echo(f"\n3. A new class, {_NEW_CLASS}, from three examples and without training")

@@ -11,7 +11,7 @@ from cptuning.commands.console import output_console, percent, print_json, round
 from cptuning.commands.tables import check_kind
 from cptuning.data import Examples, iter_tables
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor
+from cptuning.inference import AnyPredictor, Evidence
 
 
 def explain(
@@ -34,8 +34,9 @@ def explain(
     ] = 3,
     as_json: options.Json = False,
 ) -> None:
-    """Answer a text, or the texts of a file, and show the nearest labelled examples.
+    """Answer a text, or the texts of a file, and show the nearest labelled examples of that class.
 
+    An example of another class that is nearer still is shown as well.
     With --json, one object a line.
     """
     from cptuning.storage import load
@@ -77,11 +78,12 @@ def _examples(
 
 
 def explanations(predictor: AnyPredictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
-    """Answers as JSON can hold them, each with its nearest examples."""
+    """Answers as JSON can hold them, each with the reasons for it."""
     answered = predictor.answer(examples)
-    evidence = predictor.evidence(answered.embeddings, k)
-    for text, answer, shares, nearest in zip(
-        examples, answered.labels.tolist(), answered.probabilities, evidence, strict=True
+    labels = answered.labels.tolist()
+    found = predictor.reasons(answered.embeddings, labels, k)
+    for text, answer, shares, reasons in zip(
+        examples, labels, answered.probabilities, found, strict=True
     ):
         yield {
             "text": text,
@@ -91,23 +93,36 @@ def explanations(predictor: AnyPredictor, examples: Examples, k: int) -> Iterato
                 str(label): round(float(share), 6)
                 for label, share in zip(predictor.label_space.classes, shares, strict=True)
             },
-            "neighbours": [
-                {"text": e.text, "label": e.label, "similarity": round(e.similarity, 6)}
-                for e in nearest
-            ],
+            "neighbours": [_example(example) for example in reasons],
+            "against": None if reasons.against is None else _example(reasons.against),
         }
+
+
+def _example(example: Evidence) -> dict[str, Any]:
+    similarity = round(example.similarity, 6)
+    return {"text": example.text, "label": example.label, "similarity": similarity}
 
 
 def print_explanation(answer: dict[str, Any]) -> None:
     """An answer for people: the text, its label, and the reasons."""
     console = output_console()
     console.print(shown(answer["text"]), style="bold")
-    sure = "" if answer["confidence"] is None else f" ({percent(answer['confidence'])})"
-    console.print(f"  {answer['prediction']}{sure}, because it is like")
-    width = max(len(str(example["label"])) for example in answer["neighbours"])
-    for example in answer["neighbours"]:
+    if answer["confidence"] is None:
+        console.print(f"  {answer['prediction']}; nearest to it are")
+    else:
+        sure = percent(answer["confidence"])
+        console.print(f"  {answer['prediction']} ({sure}), because it is like")
+    _print_examples(answer["neighbours"])
+    if answer["against"] is not None:
+        console.print("  though nearer still is")
+        _print_examples([answer["against"]])
+
+
+def _print_examples(examples: list[dict[str, Any]]) -> None:
+    width = max(len(str(example["label"])) for example in examples)
+    for example in examples:
         label = str(example["label"]).ljust(width)
-        console.print(
+        output_console().print(
             f"    {example['similarity']:5.2f}  {label}  {shown(example['text'], 120)}",
             soft_wrap=True,
         )

@@ -33,7 +33,12 @@ def predict(
         bool, typer.Option("--probabilities", help="A column for each class's probability.")
     ] = False,
     neighbours: Annotated[
-        int, typer.Option(metavar="K", min=0, help="Columns for the K nearest examples.")
+        int,
+        typer.Option(
+            metavar="K",
+            min=0,
+            help="Columns for the K nearest examples of the class it gets.",
+        ),
     ] = 0,
     format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="Of stdin and stdout: csv, tsv or jsonl.")
@@ -45,8 +50,10 @@ def predict(
 ) -> None:
     """Label texts: adds the columns prediction and confidence.
 
-    The rows are read, answered and written piece by piece, so a file may be of any size. The
-    confidence is empty where the answer is "unknown". --json prints a summary, not the rows.
+    With --neighbours there are also columns for an example against the answer: one of another class
+    that is nearer than all of these. The rows are read, answered and written piece by piece, so a
+    file may be of any size. The confidence is empty where the answer is "unknown". --json prints a
+    summary, not the rows.
     """
     from cptuning.storage import load
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor, Evidence
+from cptuning.inference import AnyPredictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 from cptuning.methods.training_settings import Presets, TrainingSettings, filled_in
@@ -244,7 +244,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
             )
-        model = deepcopy(encoder.module.model).requires_grad_(True)  # also of a frozen one
+        model = deepcopy(encoder.module.model)
         return Start(
             replace(encoder.backbone, model=model),
             encoder.layout.template.source,
@@ -289,8 +289,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The L2-normalised [OMSK] embeddings, float32, of a method that compares them."""
         return self._fitted().transform(X)
 
-    def explain(self, X: Any, k: int = 3) -> list[list[Evidence]]:
-        """The k nearest labelled examples of each text, of a method that answers by them."""
+    def explain(self, X: Any, k: int = 3) -> list[Reasons]:
+        """The reasons for the answer to each text, of a method that answers by nearness.
+
+        These are the k nearest labelled examples of the answered class, best first, as a list of
+        (text, label, similarity). Its attribute ``against`` is the nearest example of another
+        class where that is nearer than all of them, else None.
+        """
         return self._fitted().explain(X, k)
 
     def add_examples(self, X: Any, y: Any) -> Self:

@@ -61,8 +61,9 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     >>> clf = CPTuningClassifier(steps=3, validation="none", verbose=False)
     >>> clf.fit(texts, labels).predict(["it was awful"])
     array(['bad'], dtype='<U4')
-    >>> clf.explain(["it was awful"], k=1)[0][0].label
-    'bad'
+    >>> [reasons] = clf.explain(["it was awful"], k=2)
+    >>> [example.label for example in reasons]
+    ['bad', 'bad']
     >>> clf.add_examples(["where is my parcel?"], ["delivery"]).classes_.tolist()
     ['bad', 'good', 'delivery']
     >>> clf.estimate_seconds(texts, labels) > 0

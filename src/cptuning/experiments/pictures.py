@@ -3,11 +3,15 @@
 import numpy as np
 
 from cptuning.experiments.document import Picture
+from cptuning.experiments.paper import paper_scores
 from cptuning.experiments.records import Records
 from cptuning.experiments.results import Outcome, Scores
-from cptuning.experiments.studies import PARAMETERS
+from cptuning.experiments.studies import PARAMETERS, title_of
 from cptuning.reporting.figures import (
+    Averages,
     Curves,
+    averages_picture,
+    averages_png,
     class_colour,
     curves_picture,
     curves_png,
@@ -17,6 +21,30 @@ from cptuning.reporting.projection import project
 
 # The parameters that the paper's figure has on a scale of powers of two.
 _DOUBLING = ("1/τn",)
+
+
+def averages_pictures(accuracy: Scores, theirs: str) -> list[Picture]:
+    """The main table at a glance: every row's average, where it has all data sets."""
+    names = accuracy.datasets
+    rows: Averages = {}
+    for row in accuracy.rows:
+        means = [mean for name in names if (mean := accuracy.mean(row, name)) is not None]
+        if len(means) == len(names):
+            printed = paper_scores("main", row, theirs)
+            numbers = [printed[name] for name in names if name in printed]
+            average = float(np.mean(numbers)) if len(numbers) == len(names) else None
+            rows[title_of(row)] = means, average
+    if len(rows) < 2 or len(names) < 2:
+        return []
+    return [
+        Picture(
+            "main-averages",
+            f"Test accuracy on the {len(names)} data sets (small dots), its average (large dots), "
+            f"and the paper's average with {theirs} (diamonds).",
+            averages_picture(rows, "main-averages"),
+            averages_png(rows),
+        )
+    ]
 
 
 def parameter_pictures(accuracy: Scores) -> list[Picture]:

@@ -133,12 +133,17 @@ def latex(report: Document) -> str:
     head = "% Written by cptuning reproduce. Needs \\usepackage{booktabs}.\n"
     said = "".join(f"% {sentence}\n" for sentence in (*report.facts, *report.warnings))
     tables = [
-        _latex_table(section, table) for section in report.sections for table in section.tables
+        _latex_table(section, table, f"tab:{section.name}-{number}")
+        for section in report.sections
+        for number, table in enumerate(section.tables, start=1)
     ]
     return head + said + "\n" + "\n".join(tables)
 
 
-def _latex_table(section: Section, table: Table) -> str:
+def _latex_table(section: Section, table: Table, label: str) -> str:
+    # Where a row is followed by the paper's, a little space keeps what belongs together together.
+    has_groups = any(line.kind == "paper" for line in table.lines)
+
     def value(one: Value) -> str:
         text = _latex_text(one.whole)
         return (rf"\textbf{{{text}}}" if one.is_best else text) + _latex_text(one.mark)
@@ -147,11 +152,14 @@ def _latex_table(section: Section, table: Table) -> str:
         name = _latex_text(one.name)
         if one.kind in ("paper", "difference"):
             name = rf"\quad\emph{{{name}}}"
+        elif has_groups and one is not table.lines[0]:
+            name = "\\addlinespace\n" + name
         return " & ".join([name, *map(value, one.values)]) + r" \\"
 
     body = "\n".join(line(one) for one in table.lines)
-    return rf"""\begin{{table}}
+    return rf"""\begin{{table*}}
 \centering
+\small
 \begin{{tabular}}{{l{"r" * (len(table.header) - 1)}}}
 \toprule
 {" & ".join(map(_latex_text, table.header))} \\
@@ -160,7 +168,8 @@ def _latex_table(section: Section, table: Table) -> str:
 \bottomrule
 \end{{tabular}}
 \caption{{{_latex_text(f"{section.title}: {table.caption}. {table.note}".strip())}}}
-\end{{table}}
+\label{{{label}}}
+\end{{table*}}
 """
 
 
@@ -172,7 +181,11 @@ def html(report: Document) -> str:
     """The report as one page that needs nothing else."""
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in report.facts)
     warnings = "".join(f'<p class="warning">{escape(said)}</p>' for said in report.warnings)
-    sections = "\n".join(_html_section(section) for section in report.sections)
+    is_only = len(report.sections) == 1  # Then the page has its title.
+    sections = "\n".join(
+        _html_section(section, "" if is_only else f"<h2>{escape(section.title)}</h2>")
+        for section in report.sections
+    )
     body = f"""<h1>{escape(report.title)}</h1>
 <p class="muted">CP-Tuning and its rivals: our results beside the paper's.</p>
 {_contents(report)}
@@ -190,12 +203,12 @@ def _contents(report: Document) -> str:
     return f"<p>{' · '.join(links)}</p>"
 
 
-def _html_section(section: Section) -> str:
+def _html_section(section: Section, heading: str) -> str:
     facts = "".join(f'<p class="muted small">{escape(fact)}</p>' for fact in section.facts)
     warnings = "".join(f'<p class="warning">{escape(said)}</p>' for said in section.warnings)
     tables = "".join(_html_table(table) for table in section.tables)
     pictures = "".join(_html_picture(picture) for picture in section.pictures)
-    return f"""<section id="{escape(section.name)}"><h2>{escape(section.title)}</h2>
+    return f"""<section id="{escape(section.name)}">{heading}
 <p>{escape(section.question)}</p>{facts}{warnings}
 {f'<div class="two">{pictures}</div>' if pictures else ""}
 {tables}</section>"""

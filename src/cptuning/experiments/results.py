@@ -57,6 +57,10 @@ class Scores:
                 place[one.cell.variant, one.cell.seed] = 100 * one.test[measure]
         return scores
 
+    def only(self, begins: str) -> "Scores":
+        """Those of the rows whose names begin so."""
+        return Scores({place: v for place, v in self.values.items() if place[0].startswith(begins)})
+
     @property
     def rows(self) -> list[str]:
         """The rows that have any score, in the order of their study."""

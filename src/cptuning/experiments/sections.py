@@ -8,12 +8,16 @@ import numpy as np
 
 from cptuning.experiments.document import Document, Line, Picture, Section, Table, Value
 from cptuning.experiments.paper import is_paper_backbone, paper, paper_backbone, paper_scores
-from cptuning.experiments.pictures import embedding_pictures, parameter_pictures
+from cptuning.experiments.pictures import (
+    averages_pictures,
+    embedding_pictures,
+    parameter_pictures,
+)
 from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Record, Records
 from cptuning.experiments.results import Outcome, Scores, outcomes
 from cptuning.experiments.statistics import PairedTest, paired_t_test
-from cptuning.experiments.studies import Study
+from cptuning.experiments.studies import PARAMETERS, Study, title_of
 from cptuning.reporting.words import duration
 
 # Which row the others are tested against.
@@ -51,11 +55,14 @@ def _section(study: Study, records: Records, cells: list[Cell], found: list[Outc
     tables, pictures = [], []
     if found:
         majority = {one.cell.dataset: 100 * one.test["majority"] for one in found}
-        tables.append(_score_table(study, accuracy, majority, theirs))
-        if f1.values:
+        # A table has a best of its own: one for each parameter.
+        parts = [f"{symbol} = " for symbol in PARAMETERS] if study.name == "parameters" else [""]
+        for part in (part for begins in parts if (part := accuracy.only(begins)).values):
+            tables.append(_score_table(study, part, majority, theirs))
+        if f1.values and len(parts) == 1:
             tables.append(_f1_table(f1))
         tables += _more_tables(study, found, accuracy)
-        pictures = _pictures(study, records, found, accuracy)
+        pictures = _pictures(study, records, found, accuracy, theirs)
     return Section(
         study.name,
         study.title,
@@ -81,8 +88,10 @@ def _more_tables(study: Study, found: list[Outcome], accuracy: Scores) -> list[T
 
 
 def _pictures(
-    study: Study, records: Records, found: list[Outcome], accuracy: Scores
+    study: Study, records: Records, found: list[Outcome], accuracy: Scores, theirs: str
 ) -> list[Picture]:
+    if study.name == "main":
+        return averages_pictures(accuracy, theirs)
     if study.name == "parameters":
         return parameter_pictures(accuracy)
     if study.keeps_embeddings:
@@ -96,7 +105,8 @@ def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], the
     lines = [Line("majority", _values([majority[name] for name in names]), "majority")]
     best = _best(accuracy)
     for row in accuracy.rows:
-        lines.append(Line(row, _own_values(accuracy, row, best, REFERENCE.get(study.name))))
+        values = _own_values(accuracy, row, best, REFERENCE.get(study.name))
+        lines.append(Line(title_of(row), values))
         printed = paper_scores(study.name, row, theirs)
         if any(name in printed for name in names):
             means = [accuracy.mean(row, name) for name in names]
@@ -116,8 +126,8 @@ def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], the
     )
     if reference and any(v.mark for line in lines for v in line.values):
         note += (
-            f" {MARK}: {reference} is significantly better there (p < 0.05, single-tailed "
-            "paired t-test over the splits)."
+            f" {MARK}: {title_of(reference)} is significantly better there (p < 0.05, "
+            "single-tailed paired t-test over the splits)."
         )
     return Table("Test accuracy in %", ["", *names, "mean"], lines, note)
 
@@ -178,7 +188,7 @@ def _number(number: float | None, *, signed: bool = False, digits: int = 1) -> s
 
 
 def _f1_table(f1: Scores) -> Table:
-    lines = [Line(row, _own_values(f1, row, _best(f1))) for row in f1.rows]
+    lines = [Line(title_of(row), _own_values(f1, row, _best(f1))) for row in f1.rows]
     return Table(
         "F1 in % of the class that says “the same”",
         ["", *f1.datasets, "mean"],
@@ -190,17 +200,22 @@ def _f1_table(f1: Scores) -> Table:
 
 def _test_table(reference: str, accuracy: Scores) -> Table:
     """The reference against every other row: over the tasks, and task by task over the seeds."""
-    lines = []
-    for row in (row for row in accuracy.rows if row != reference):
-        tasks = accuracy.over_tasks(reference, row)
-        by_task = [accuracy.over_seeds(reference, row, name) for name in accuracy.datasets]
-        lines.append(Line(f"against {row}", [_tested(tasks), *map(_tested, by_task)]))
+    others = [row for row in accuracy.rows if row != reference]
+    tasks = [accuracy.over_tasks(reference, row) for row in others]
+    splits = [
+        [accuracy.over_seeds(reference, row, name) for name in accuracy.datasets] for row in others
+    ]
+    lines = [
+        Line(f"against {title_of(row)}", list(map(_tested, [over_tasks, *over_splits])))
+        for row, over_tasks, over_splits in zip(others, tasks, splits, strict=True)
+    ]
     return Table(
-        f"Is “{reference}” better? Difference in points, p and number of pairs",
+        f"Is “{title_of(reference)}” better? Difference in points and p",
         ["", "over tasks", *accuracy.datasets],
         lines,
-        "Single-tailed paired t-tests. Over tasks, as in the paper: a pair is a data set. "
-        "In the other columns a pair is a split (with one way round, if there are two). "
+        "Single-tailed paired t-tests. Over tasks, as in the paper: a pair is a data set "
+        f"({_pairs(tasks)}). In the other columns a pair is a split, with one way round if there "
+        f"are two ({_pairs([test for row in splits for test in row])}). "
         "Bold: p < 0.05, not corrected for the number of tests.",
     )
 
@@ -208,8 +223,17 @@ def _test_table(reference: str, accuracy: Scores) -> Table:
 def _tested(test: PairedTest) -> Value:
     if test.pairs == 0:
         return Value("–")
-    detail = f"p {test.p_text}, n {test.pairs}"
-    return Value(_number(test.difference, signed=True), test.is_significant, detail=detail)
+    difference = _number(test.difference, signed=True)
+    return Value(difference, test.is_significant, detail=f"p {test.p_text}")
+
+
+def _pairs(tests: Sequence[PairedTest]) -> str:
+    """How many pairs there are in tests.
+
+    >>> _pairs([PairedTest(1.0, 0.1, 5), PairedTest(1.0, 0.1, 3)]), _pairs([])
+    ('n = 3 to 5', 'n = 0')
+    """
+    return f"n = {_range(sorted({test.pairs for test in tests} - {0}) or [0])}"
 
 
 def _ways_table(found: list[Outcome]) -> Table:
@@ -223,7 +247,7 @@ def _ways_table(found: list[Outcome]) -> Table:
         by_name.setdefault(one.cell.dataset, []).append(100 * one.test["accuracy"])
     lines = [
         Line(
-            f"{row}: {way}",
+            f"{title_of(row)}: {way}",
             _values([float(np.mean(by[name])) if name in by else None for name in names]),
         )
         for (row, way), by in scores.items()
@@ -238,7 +262,8 @@ def _ways_table(found: list[Outcome]) -> Table:
 
 def _prompts_table(accuracy: Scores) -> Table:
     """Mean and deviation over the prompts, with the tests on both."""
-    lines = []
+    lines: list[Line] = []
+    tests: list[tuple[PairedTest, PairedTest]] = []
     for name in accuracy.datasets:
         by_row = {row: accuracy.values.get((row, name), {}) for row in ("cp-tuning", "pet")}
         if not all(by_row.values()):
@@ -253,17 +278,19 @@ def _prompts_table(accuracy: Scores) -> Table:
             mean = f"{np.mean(list(values.values())):.1f}"
             spread = f"{np.mean(list(deviations[row].values())):.1f}" if deviations[row] else "–"
             numbers.append(Value(f"{mean} ± {spread}"))
-        tests = [_tested(accuracy.over_seeds("cp-tuning", "pet", name)), _tested(steadier)]
-        lines.append(Line(name, [*numbers, *tests]))
+        better = accuracy.over_seeds("cp-tuning", "pet", name)
+        tests += [(better, steadier)]
+        lines.append(Line(name, [*numbers, _tested(better), _tested(steadier)]))
         printed = [_printed_prompt(row, name) for row in by_row]
         if all(printed):
             lines.append(Line("the paper", [*map(Value, printed), Value(""), Value("")], "paper"))
     return Table(
         "Five prompts: mean accuracy in % ± deviation over the prompts",
-        ["", "cp-tuning", "pet", "more accurate", "steadier"],
+        ["", title_of("cp-tuning"), title_of("pet"), "more accurate", "steadier"],
         lines,
         "The deviation is that over the prompts, averaged over the splits. More accurate: a pair "
-        "is a prompt and a split. Steadier: a pair is a split, with PET's deviation minus "
+        f"is a prompt and a split ({_pairs([better for better, _ in tests])}). Steadier: a pair is "
+        f"a split ({_pairs([steadier for _, steadier in tests])}), with PET's deviation minus "
         "CP-Tuning's. Bold: p < 0.05.",
     )
 
@@ -288,9 +315,9 @@ def _about_backbone(records: Records, studies: Sequence[Study]) -> list[str]:
     """Plain words where the backbone is not the paper's."""
     backbone = records.backbone
     theirs = paper_backbone(studies[0].name, str(backbone["name"]))
-    size = f"{backbone['parameters'] / 1e6:.1f} M parameters"
     if is_paper_backbone(str(backbone["name"]), theirs):
         return []
+    size = f"{backbone['parameters'] / 1e6:.1f} M parameters"
     return [
         f"The backbone is {backbone['name']} ({size}), not the paper's {theirs}: the levels are "
         "not to be expected to agree. What can be compared is which row is above which."
@@ -373,7 +400,7 @@ def _shortcomings(records: Records, cells: list[Cell], found: list[Outcome]) -> 
         if (run := records.run(key)) and "failed" in run
     )
     said += [
-        f"{row} on {dataset} failed in {count} runs: {why}"
+        f"{title_of(row)} on {dataset} failed in {count} run{'' if count == 1 else 's'}: {why}"
         for (row, dataset, why), count in failures.items()
     ]
     if not cells:

@@ -24,6 +24,19 @@ METHOD_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "cp-tuning-released": ("cp-tuning", {"preset": "released"}),
 }
 PAPER_METHODS = tuple(METHOD_ROWS)[:8]
+_TITLES = {
+    "fine-tuning": "Fine-tuning",
+    "pet": "PET",
+    "lm-bff-t": "LM-BFF (Auto-T)",
+    "lm-bff-l": "LM-BFF (Auto-L)",
+    "lm-bff-tl": "LM-BFF (Auto-T+L)",
+    "p-tuning": "P-tuning",
+    "warp": "WARP",
+    "cp-tuning": "CP-Tuning",
+    "zero-shot": "PET, zero-shot",
+    "warp-random": "WARP, random class vectors",
+    "cp-tuning-released": "CP-Tuning, as released",
+}
 # The paper compares with "LM-BFF" where it has one: here the one that searches for everything.
 UNBALANCED_METHODS = ("pet", "lm-bff-tl", "p-tuning", "cp-tuning")
 
@@ -34,6 +47,16 @@ PARAMETERS: dict[str, tuple[str, dict[float, float]]] = {
     "ξ": ("xi", {float(xi): float(xi) for xi in (1, 2, 3, 4, 5, 6, 8)}),
     "λ": ("contrastive_weight", {w: w for w in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)}),
 }
+
+
+def title_of(row: str) -> str:
+    """A row's name as a paper has it; the names of methods are those of the command otherwise.
+
+    >>> title_of("pet, uniform batches"), title_of("without MLM")
+    ('PET, uniform batches', 'without MLM')
+    """
+    method, comma, rest = row.partition(", ")
+    return _TITLES.get(method, method) + comma + rest
 
 
 @dataclass(frozen=True)

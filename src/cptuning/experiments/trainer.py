@@ -58,7 +58,9 @@ class Trainer:
 
     @cached_property
     def _untrained(self) -> Callable[[], None]:
-        return _snapshot(self._backbone)
+        from cptuning.methods.classification import snapshot
+
+        return snapshot(self._backbone)
 
     @cached_property
     def backbone_facts(self) -> dict[str, Any]:
@@ -114,7 +116,9 @@ class Trainer:
 
     def hold(self, fitted: Fitted) -> None:
         """Keep the weights of what was just trained in memory, whatever is trained next."""
-        fitted.restore = _snapshot(self._backbone)
+        from cptuning.methods.classification import snapshot
+
+        fitted.restore = snapshot(self._backbone)
 
     def test(self, cell: Cell, fitted: Fitted) -> tuple[dict[str, Any], list[str]]:
         """The test score of the chosen candidate, and its answers."""
@@ -162,21 +166,6 @@ class Trainer:
         if dataset not in self._tests:
             self._tests[dataset] = load_test(dataset, self.data)
         return self._tests[dataset]
-
-
-def _snapshot(backbone: "Backbone") -> Callable[[], None]:
-    """A way to put the weights, and what of them may learn, back as they are now."""
-    from cptuning.methods.classification import snapshot
-
-    put_back = snapshot(backbone)
-    may_learn = [parameter.requires_grad for parameter in backbone.model.parameters()]
-
-    def restore() -> None:
-        put_back()
-        for parameter, learns in zip(backbone.model.parameters(), may_learn, strict=True):
-            parameter.requires_grad_(learns)
-
-    return restore
 
 
 def _searched(classifier: "TextClassifier") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from io import BytesIO
 
 from cptuning.experiments.plan import Cell, Request, Task
-from cptuning.experiments.records import Record, Records, make_folder
+from cptuning.experiments.records import Record, Records, dev_score, make_folder
 from cptuning.experiments.trainer import Fitted, Trainer
 from cptuning.reporting.page import write_whole
 
@@ -94,25 +94,13 @@ def _finish(task: Task, records: Records, trainer: Trainer, watch: Watch) -> boo
             fitted = trainer.fit(task.cell, candidate)
             records.write("runs", candidate.key, fitted.record)
             watch()
-            if best is None or is_better(fitted.record, best.record):
+            if best is None or dev_score(fitted.record) > dev_score(best.record):
                 best = fitted
                 trainer.hold(best)
     chosen = records.chosen(task.cell)
     if chosen is not None:
         _test(task, chosen, best, records, trainer)
     return True
-
-
-def is_better(run: Record, other: Record) -> bool:
-    """Whether a run did better on dev: by accuracy, then by log-loss. One that failed never did.
-
-    >>> is_better({"dev": {"accuracy": 0.8, "log_loss": 0.4}}, {"failed": "no words"})
-    True
-    """
-    if "dev" not in run or "dev" not in other:
-        return "dev" in run
-    mine, theirs = run["dev"], other["dev"]
-    return bool((mine["accuracy"], -mine["log_loss"]) > (theirs["accuracy"], -theirs["log_loss"]))
 
 
 def _test(

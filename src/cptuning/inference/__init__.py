@@ -11,11 +11,11 @@ from cptuning.inference.predictor import (
     UNKNOWN,
     AnyPredictor,
     Encoder,
-    Evidence,
     HeadPredictor,
     Predictor,
     Scorer,
 )
+from cptuning.inference.reasons import Evidence, Reasons
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
 from cptuning.inference.suggestion import Suggestion, suggested, suggestions, uncertainty
 from cptuning.inference.support import SupportSet
@@ -28,6 +28,7 @@ __all__ = [
     "HeadPredictor",
     "Inference",
     "Predictor",
+    "Reasons",
     "Scorer",
     "Suggestion",
     "SupportSet",

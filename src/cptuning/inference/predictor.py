@@ -13,6 +13,7 @@ from cptuning.data.journal import Lesson
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import softmax
 from cptuning.inference.familiarity import familiarity
+from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
 from cptuning.inference.scoring import Inference, Scores, class_scores
 from cptuning.inference.support import FloatArray, SupportSet
 from cptuning.prompting import Layout
@@ -51,15 +52,6 @@ class Scorer(Protocol):
     def save(self, folder: Path) -> None:
         """Write what is needed to have this scorer again."""
         ...
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A labelled example that speaks for an answer."""
-
-    text: str | tuple[str, str]
-    label: Any
-    similarity: float
 
 
 @dataclass(frozen=True)
@@ -124,8 +116,10 @@ class AnyPredictor(ABC):
         """The L2-normalised [OMSK] embeddings."""
         raise CPTuningError(f"{_NEEDS_NEARNESS} its embeddings mean nothing: use method cp-tuning.")
 
-    def evidence(self, embeddings: FloatArray | None, k: int = 3) -> list[list[Evidence]]:
-        """The k nearest labelled examples of each embedding, best first."""
+    def reasons(
+        self, embeddings: FloatArray | None, labels: Sequence[Any], k: int = 3
+    ) -> list[Reasons]:
+        """Why the model gave these labels to these embeddings, which :meth:`answer` told."""
         raise CPTuningError(f"{_NEEDS_NEARNESS} it has no examples to show: use method cp-tuning.")
 
     def with_examples(self, X: Any, y: Sequence[Any]) -> "AnyPredictor":
@@ -136,15 +130,18 @@ class AnyPredictor(ABC):
         """Which of some labelled examples the model does not know yet, each of them once."""
         raise CPTuningError(_NEEDS_TRAINING)
 
-    def explain(self, X: Any, k: int = 3) -> list[list[Evidence]]:
-        """The k nearest labelled examples of each text, best first."""
-        return self.evidence(self.answer(X).embeddings, k)
+    def explain(self, X: Any, k: int = 3) -> list[Reasons]:
+        """The k nearest labelled examples of each text that are of the class it is given."""
+        answered = self.answer(X)
+        return self.reasons(answered.embeddings, answered.labels.tolist(), k)
+
+    def is_unknown(self, label: Any) -> bool:
+        """Whether an answer says that a text is far from everything."""
+        return self.unknown_threshold is not None and bool(label == UNKNOWN)
 
     def confidence(self, label: Any, probabilities: Scores) -> float | None:
         """The probability of the label that was given to a text; None if that is "unknown"."""
-        if self.unknown_threshold is not None and label == UNKNOWN:
-            return None
-        return float(probabilities.max())
+        return None if self.is_unknown(label) else float(probabilities.max())
 
 
 _NEEDS_NEARNESS = "This model does not answer by nearness to examples, so"
@@ -246,24 +243,14 @@ class Predictor(AnyPredictor):
         labels[strange] = UNKNOWN
         return labels
 
-    def evidence(self, embeddings: FloatArray | None, k: int = 3) -> list[list[Evidence]]:
-        """The k nearest labelled examples of each embedding, best first."""
-        if k < 1:
-            raise CPTuningError(f"k is {k}: ask for at least one neighbour.")
+    def reasons(
+        self, embeddings: FloatArray | None, labels: Sequence[Any], k: int = 3
+    ) -> list[Reasons]:
+        """The k nearest labelled examples of the class that each embedding was given."""
         assert embeddings is not None  # this model's own answers have them
-        indices, similarities = self.support.nearest(embeddings, k)
-        # Only the examples that are shown are looked up: there may be a million others.
-        shown = np.unique(indices)
-        texts = dict(zip(shown, self.support.examples.take(shown), strict=True))
-        names = self.label_space.decode(self.support.labels[shown]).tolist()
-        labels = dict(zip(shown, names, strict=True))
-        return [
-            [
-                Evidence(texts[i], labels[i], float(similarity))
-                for i, similarity in zip(row, row_similarities, strict=True)
-            ]
-            for row, row_similarities in zip(indices, similarities, strict=True)
-        ]
+        numbers = {label: number for number, label in enumerate(self.label_space.classes)}
+        answers = [NO_CLASS if self.is_unknown(label) else numbers[label] for label in labels]
+        return reasons_for(embeddings, np.array(answers, int), self.support, self.label_space, k)
 
     def with_examples(self, X: Any, y: Sequence[Any]) -> "Predictor":
         """The same model knowing more examples, of old classes or of new ones."""
@@ -289,15 +276,22 @@ class Predictor(AnyPredictor):
         return rows
 
     def taught(self, lessons: Sequence[Lesson]) -> "Predictor":
-        """The same model as if it had been given the lessons one by one, read in one go."""
+        """The same model as if it had been given the lessons one by one, read in one go.
+
+        What it knows already is left out: two who teach it may not know of each other.
+        """
         if not lessons:
             return self
         label_space = self.label_space
         for lesson in lessons:
             label_space = label_space.extended(lesson.labels)
-        texts = [text for lesson in lessons for text in lesson.examples]
+        examples = self.examples([text for lesson in lessons for text in lesson.examples])
         labels = [label for lesson in lessons for label in lesson.labels]
-        return replace(self, label_space=label_space).with_examples(texts, labels)
+        rows = self.new_rows(examples, labels)
+        if not rows:
+            return self
+        extended = replace(self, label_space=label_space)
+        return extended.with_examples(examples.take(rows), [labels[row] for row in rows])
 
     def without_examples(self, rows: Sequence[int]) -> "Predictor":
         """The same model without the labelled examples in these rows of its support set.
@@ -308,12 +302,8 @@ class Predictor(AnyPredictor):
         kept = [row for row in range(len(self.support)) if row not in gone]
         if not kept:
             raise CPTuningError("These are all the examples of the model: leave it at least one.")
-        labels = self.support.labels[kept]
-        left = np.unique(labels)  # in the classes' own order
-        support = SupportSet(
-            self.support.examples.take(kept),
-            self.support.embeddings[kept],
-            np.searchsorted(left, labels),
-        )
+        support = self.support.take(kept)
+        left = np.unique(support.labels)  # in the classes' own order
+        support = replace(support, labels=np.searchsorted(left, support.labels))
         classes = tuple(self.label_space.classes[number] for number in left)
         return replace(self, support=support, label_space=LabelSpace(classes))

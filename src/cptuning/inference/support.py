@@ -1,5 +1,6 @@
 """The labelled examples that a prediction is compared with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +34,10 @@ class SupportSet:
             np.concatenate([self.embeddings, more.embeddings]),
             np.concatenate([self.labels, more.labels]),
         )
+
+    def take(self, rows: Sequence[int] | IntArray) -> "SupportSet":
+        """Some of it, in the order asked for."""
+        return SupportSet(self.examples.take(rows), self.embeddings[rows], self.labels[rows])
 
     @cached_property
     def class_means(self) -> FloatArray:

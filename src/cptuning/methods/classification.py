@@ -126,6 +126,8 @@ class HeadLearner(Generic[S]):
         self.settings = settings
         self.run = run
         self.n_classes = len(classes)
+        # Whatever another method that had this backbone before held still.
+        backbone.model.requires_grad_(True)
         layout = self.layout(classes)
         with seeded(run.seed, run.processes.device):
             self.head = self.make_head(classes, layout)

@@ -197,6 +197,8 @@ class CPTuning:
         self.settings = settings
         self.run = run
         self.n_classes = len(classes)
+        # Whatever another method that had this backbone before held still.
+        backbone.model.requires_grad_(True)
         layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
         module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
         if prompts is not None and prompts.shape == module.prompts.shape:

@@ -1,5 +1,6 @@
 """The rows of a table with a model's answers to them."""
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from cptuning.data import Table
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor
+from cptuning.inference import AnyPredictor, Evidence, Reasons
 
 
 class AnsweredRows:
@@ -32,10 +33,10 @@ class AnsweredRows:
         pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
         added = [self._answer(*pair) for pair in pairs]
         if self.neighbours:
-            nearest = self.predictor.evidence(answered.embeddings, self.neighbours)
-            for answer, evidence in zip(added, nearest, strict=True):
-                for number, example in enumerate(evidence, start=1):
-                    answer.update(_neighbour(f"neighbour_{number}", example))
+            labels = answered.labels.tolist()
+            found = self.predictor.reasons(answered.embeddings, labels, self.neighbours)
+            for answer, reasons in zip(added, found, strict=True):
+                answer.update(self._reasons(reasons))
         taken = set().union(*table.rows) & added[0].keys()
         if taken:
             raise CPTuningError(
@@ -53,11 +54,21 @@ class AnsweredRows:
             answer[column] = round(float(probability), 6)
         return answer
 
+    def _reasons(self, reasons: Reasons) -> dict[str, Any]:
+        """The same columns for every answer, however many reasons its class has."""
+        support = self.predictor.support
+        places = min(self.neighbours, len(support or ()))
+        named = dict(zip_longest((f"neighbour_{n + 1}" for n in range(places)), reasons))
+        columns: dict[str, Any] = {}
+        for name, example in (named | {"against": reasons.against}).items():
+            columns |= self._example(name, example)
+        return columns
 
-def _neighbour(name: str, example: Any) -> dict[str, Any]:
-    if isinstance(example.text, str):
-        texts = {name: example.text}
-    else:
-        texts = {f"{name}_a": example.text[0], f"{name}_b": example.text[1]}
-    similarity = round(example.similarity, 6)
-    return {**texts, f"{name}_label": example.label, f"{name}_similarity": similarity}
+    def _example(self, name: str, example: Evidence | None) -> dict[str, Any]:
+        columns = [f"{name}_a", f"{name}_b"] if self.predictor.is_pair else [name]
+        columns += [f"{name}_label", f"{name}_similarity"]
+        if example is None:
+            return dict.fromkeys(columns)
+        texts = [example.text] if isinstance(example.text, str) else example.text
+        values = [*texts, example.label, round(example.similarity, 6)]
+        return dict(zip(columns, values, strict=True))

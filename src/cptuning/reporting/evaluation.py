@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
-from cptuning.inference import UNKNOWN, AnyPredictor, Evidence, expected_calibration_error
+from cptuning.inference import UNKNOWN, AnyPredictor, Reasons, expected_calibration_error
 from cptuning.inference.support import FloatArray
 from cptuning.reporting.metrics import Confusion, wilson_interval
 
@@ -23,7 +23,8 @@ class HardError:
     truth: Hashable
     answer: Hashable
     confidence: float
-    evidence: list[Evidence]
+    reasons: Reasons
+    """None of them where the model does not answer by examples."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,17 @@ class Evaluation:
         return 0 if support is None else overlap(self.examples, support.examples)
 
     def hardest_errors(self, limit: int = 20, k: int = 3) -> list[HardError]:
-        """The wrong answers that the model was surest of, with their nearest examples, if any."""
+        """The wrong answers that the model was surest of, with the reasons for them, if any."""
         wrong = np.flatnonzero(~self.right & self.answered)
         chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
         texts = list(self.examples)
-        nearest: list[list[Evidence]] = [[] for _ in chosen]
+        found = [Reasons() for _ in chosen]
         if self.embeddings is not None:
-            nearest = self.predictor.evidence(self.embeddings[chosen], k)
+            answers = [self.answers[i] for i in chosen]
+            found = self.predictor.reasons(self.embeddings[chosen], answers, k)
         return [
-            HardError(texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), evidence)
-            for i, evidence in zip(chosen, nearest, strict=True)
+            HardError(texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), reasons)
+            for i, reasons in zip(chosen, found, strict=True)
         ]
 
     def summary(self) -> dict[str, Any]:

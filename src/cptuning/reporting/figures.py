@@ -195,6 +195,45 @@ def _curves(new_figure: Any, theme: Theme, curves: Curves, symbol: str, doubling
     return figure
 
 
+Averages = dict[str, tuple[list[float], float | None]]
+"""By row, the scores that are averaged, and somebody else's average."""
+
+
+def averages_picture(rows: Averages, name: str) -> str:
+    """Averages in %, with a small dot for each score and a diamond for the other; for a page.
+
+    >>> averages_picture({"PET": ([70.0, 80.0], 78.0)}, "averages")[:4]
+    '<svg'
+    """
+    with _drawing(PAGE) as new_figure:
+        figure = _averages(new_figure, PAGE, rows)
+        return _inline_svg(figure, name, "Average accuracy of every method")
+
+
+def averages_png(rows: Averages) -> bytes:
+    """The same as a PNG file."""
+    with _drawing(PAPER) as new_figure:
+        return _png(_averages(new_figure, PAPER, rows))
+
+
+def _averages(new_figure: Any, theme: Theme, rows: Averages) -> Any:
+    figure, axes = new_figure(0.7 + 0.33 * len(rows))
+    lowest = min(score for scores, _ in rows.values() for score in scores)
+    for place, (scores, other) in enumerate(rows.values()):
+        heights = [place] * len(scores)
+        axes.plot(scores, heights, "o", color=theme.accent, markersize=3.5, alpha=0.5, mew=0)
+        axes.plot(np.mean(scores), place, "o", color=theme.accent, markersize=9, mew=0)
+        if other is not None:
+            axes.plot(other, place, "D", color=theme.warm, markersize=6, mew=0)
+            lowest = min(lowest, other)
+    axes.set_xlim(max(0, 10 * np.floor(lowest / 10 - 0.3)), 100)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.invert_yaxis()
+    axes.set_xlabel("accuracy in %")
+    axes.grid(color=theme.line, linewidth=0.8)
+    return figure
+
+
 def curve_picture(points: "Sequence[Point]", majority: float) -> str:
     """Accuracy against examples a class, for a page."""
     with _drawing(PAGE) as new_figure:

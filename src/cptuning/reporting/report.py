@@ -1,12 +1,13 @@
 """The report on a model: how good it is, where it errs and why, as one HTML file."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 import cptuning
+from cptuning.inference import Evidence
 from cptuning.reporting.evaluation import Evaluation, HardError
 from cptuning.reporting.figures import (
     class_colour,
@@ -223,26 +224,34 @@ def _errors(evaluation: Evaluation) -> str:
         return "<section><h2>Its surest mistakes</h2><p>There are none.</p></section>"
     return (
         "<section><h2>Its surest mistakes</h2>"
-        '<p class="muted small">Wrong answers, the most confident first, with the labelled '
-        "examples nearest to each, where the method answers by them. A wrong or missing example "
-        "is often the reason.</p>" + "\n".join(_error(error) for error in errors) + "</section>"
+        '<p class="muted small">Wrong answers, the most confident first, with the nearest '
+        "labelled examples of the answered class, where the method answers by them. A wrong or "
+        "missing example is often the reason.</p>"
+        + "\n".join(_error(error) for error in errors)
+        + "</section>"
     )
 
 
 def _error(error: HardError) -> str:
-    rows = [
-        [
-            f'<td class="label">{_label(evidence.label)}<br>'
-            f'<span class="muted small">{evidence.similarity:.2f}</span></td>',
-            example_html(evidence.text),
-        ]
-        for evidence in error.evidence
-    ]
-    table = table_html(["label, similarity", "nearest labelled examples"], rows) if rows else ""
+    reasons = _examples("because it is like", error.reasons)
+    if error.reasons.against is not None:
+        reasons += _examples("though nearer still is", [error.reasons.against])
     return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
 <p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
 with {percent(error.confidence)}, is <span class="truth">{_label(error.truth)}</span></p>
-{table}</div>"""
+{reasons}</div>"""
+
+
+def _examples(title: str, examples: Sequence[Evidence]) -> str:
+    rows = [
+        [
+            f'<td class="label">{_label(example.label)}<br>'
+            f'<span class="muted small">{example.similarity:.2f}</span></td>',
+            example_html(example.text),
+        ]
+        for example in examples
+    ]
+    return table_html(["label, similarity", title], rows) if rows else ""
 
 
 def example_html(text: str | tuple[str, str]) -> str:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 from cptuning.data import JOURNAL_FILE, Examples, Journal, aligned
 from cptuning.data.journal import Lesson
+from cptuning.data.locks import changing, stamp_of
 from cptuning.inference import AnyPredictor
 from cptuning.inference.predictor import Answered
 from cptuning.serving.refusals import Refusal
 from cptuning.storage import FACTS_FILE, load
+
+# How many seconds others may take to change the folder while all questions wait.
+_PATIENCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Model:
 
     def __init__(self, folder: Path, device: str, most_examples: int) -> None:
         self.folder = folder
-        self._stamp = _stamp(folder)
+        self._stamp = stamp_of(folder / FACTS_FILE)
         classifier = load(folder, device)
         self.method = classifier.method
         self.predictor: AnyPredictor = classifier.predictor_
@@ -93,23 +97,23 @@ class Model:
             )
 
     def _keep(self, lesson: Lesson) -> None:
-        # In another model's folder they would be lost, or worse.
-        if _stamp(self.folder) != self._stamp:
-            raise Refusal(
-                409, "The model's folder was replaced since it was loaded: reload the model first."
-            )
+        replaced = Refusal(
+            409, "The model's folder was replaced since it was loaded: reload the model first."
+        )
         try:
-            self._journal.append(lesson.examples, lesson.labels)
+            # `cptuning add` must not replace the folder between the look at it and the writing.
+            with changing(self.folder / FACTS_FILE, patience=_PATIENCE) as stamp:
+                if stamp != self._stamp:  # In another model's folder they are lost, or worse.
+                    raise replaced
+                self._journal.append(lesson.examples, lesson.labels)
+        except TimeoutError as error:
+            raise Refusal(
+                503,
+                "The examples were not added, another process is changing the model: retry.",
+            ) from error
+        except FileNotFoundError:
+            raise replaced from None
         except OSError as error:
             raise Refusal(
                 503, f"The examples were not added, they can't be written: {error.strerror}."
             ) from error
-
-
-def _stamp(folder: Path) -> tuple[int, int] | None:
-    """What tells a model folder from another one that takes its place."""
-    try:
-        status = (folder / FACTS_FILE).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns

@@ -142,7 +142,7 @@ def model_routes(*, pairs: bool) -> APIRouter:
     ) -> PredictAnswer:
         """The label of each text, with the probability of each class.
 
-        `explain` asks for the nearest labelled examples as well, which are the reason.
+        `explain` asks for the reasons as well: the nearest labelled examples of the answered class.
         """
         examples = model.examples(request.texts)
         if request.explain:
@@ -193,11 +193,11 @@ def _predictions(answer: Answer) -> list[Prediction]:
     answered = answer.answered
     found = zip(answered.labels.tolist(), answered.probabilities, strict=True)
     predictions = [_prediction(answer.predictor, *each) for each in found]
-    if answer.evidence is not None:
-        for prediction, evidence in zip(predictions, answer.evidence, strict=True):
-            prediction.neighbours = [
-                Neighbour(text=e.text, label=e.label, similarity=e.similarity) for e in evidence
-            ]
+    if answer.reasons is not None:
+        for prediction, reasons in zip(predictions, answer.reasons, strict=True):
+            prediction.neighbours = [Neighbour(**asdict(example)) for example in reasons]
+            if reasons.against is not None:
+                prediction.against = Neighbour(**asdict(reasons.against))
     return predictions
 
 

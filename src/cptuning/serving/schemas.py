@@ -113,7 +113,7 @@ class PredictRequest(ReadRequest):
     """Texts to be labelled."""
 
     explain: Annotated[int, BeforeValidator(_number)] = Field(
-        0, ge=0, le=100, description="How many nearest examples to give."
+        0, ge=0, le=100, description="How many examples to give as reasons."
     )
 
 
@@ -125,7 +125,7 @@ class ExamplesRequest(_Request):
 
 
 class Neighbour(BaseModel):
-    """A labelled example that speaks for an answer."""
+    """A labelled example, and how similar the text is to it."""
 
     text: str | tuple[str, str]
     label: Label
@@ -138,7 +138,14 @@ class Prediction(BaseModel):
     label: Label
     confidence: float | None = Field(description='None for the answer "unknown".')
     probabilities: dict[str, float]
-    neighbours: list[Neighbour] | None = None
+    neighbours: Annotated[
+        list[Neighbour] | None,
+        Field(description="The nearest examples of the answered class, which are the reasons."),
+    ] = None
+    against: Annotated[
+        Neighbour | None,
+        Field(description="The nearest example of another class, if it is nearer than these."),
+    ] = None
 
 
 class PredictAnswer(BaseModel):

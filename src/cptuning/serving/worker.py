@@ -11,7 +11,7 @@ from operator import add
 from threading import Condition, Thread
 
 from cptuning.data import Examples
-from cptuning.inference import AnyPredictor, Evidence
+from cptuning.inference import AnyPredictor, Reasons
 from cptuning.inference.predictor import Answered
 from cptuning.serving.limits import Limits
 from cptuning.serving.model import Added, Model
@@ -29,7 +29,7 @@ class Answer:
 
     predictor: AnyPredictor
     answered: Answered
-    evidence: list[list[Evidence]] | None
+    reasons: list[Reasons] | None
 
 
 @dataclass(frozen=True)
@@ -212,10 +212,11 @@ class Worker:
     def _answer(self, job: _Reading, answered: Answered) -> None:
         predictor = self.model.predictor
         try:
-            evidence = None
+            reasons = None
             if job.neighbours:
-                evidence = predictor.evidence(answered.embeddings, job.neighbours)
-            job.future.set_result(Answer(predictor, answered, evidence))
+                labels = answered.labels.tolist()
+                reasons = predictor.reasons(answered.embeddings, labels, job.neighbours)
+            job.future.set_result(Answer(predictor, answered, reasons))
         except Exception as error:
             job.future.set_exception(error)
 

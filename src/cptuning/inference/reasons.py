@@ -1,0 +1,82 @@
+"""Why a text got its answer: the nearest examples of the class, and what speaks against it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cptuning.data import LabelSpace
+from cptuning.errors import CPTuningError
+from cptuning.inference.support import FloatArray, IntArray, SupportSet
+
+NO_CLASS = -1
+"""Stands for the class of a text whose answer is "unknown"."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A labelled example, and how similar a text is to it."""
+
+    text: str | tuple[str, str]
+    label: Any
+    similarity: float
+
+
+class Reasons(list[Evidence]):
+    """The labelled examples that an answer rests on, the nearest first.
+
+    They are the nearest ones of the answered class: its direction is made of them, and among the k
+    nearest neighbours they are the ones that won. To a text that is "unknown" they are the nearest
+    of any class.
+
+    >>> near = Evidence("my parcel is late", "delivery", 0.8)
+    >>> reasons = Reasons([near], against=Evidence("refund my parcel", "refund", 0.9))
+    >>> reasons[0].label, reasons.against.label
+    ('delivery', 'refund')
+    """
+
+    against: Evidence | None
+    """The nearest example of another class, where it is nearer than every one of these."""
+
+    def __init__(self, examples: Iterable[Evidence] = (), against: Evidence | None = None) -> None:
+        super().__init__(examples)
+        self.against = against
+
+
+def reasons_for(
+    queries: FloatArray, answers: IntArray, support: SupportSet, label_space: LabelSpace, k: int
+) -> list[Reasons]:
+    """Up to k reasons for each query's answer, which is the number of a class or ``NO_CLASS``.
+
+    >>> from cptuning.data import Examples
+    >>> up, right = np.eye(2, dtype=np.float32)[::-1]
+    >>> support = SupportSet(Examples(("up", "right")), np.stack([up, right]), np.array([0, 1]))
+    >>> classes = LabelSpace(("vertical", "horizontal"))
+    >>> [because] = reasons_for(right[None], np.array([0]), support, classes, k=3)
+    >>> [e.text for e in because], because.against.text
+    (['up'], 'right')
+    """
+    if k < 1:
+        raise CPTuningError(f"k is {k}: ask for at least one neighbour.")
+
+    def evidence(row: int, similarity: float) -> Evidence:
+        # Only the examples that are shown are looked up: there may be a million others.
+        [text] = support.examples.take([row])
+        return Evidence(text, label_space.classes[support.labels[row]], float(similarity))
+
+    found = [Reasons() for _ in queries]
+    for number in np.unique(answers):
+        asked = np.flatnonzero(answers == number)
+        own = np.flatnonzero((support.labels == number) | (number == NO_CLASS))
+        indices, similarities = support.take(own).nearest(queries[asked], k)
+        for place, row, values in zip(asked, own[indices], similarities, strict=True):
+            found[place].extend(map(evidence, row, values))
+    rivals, similarities = support.nearest(queries, k=1)
+    for because, number, row, similarity in zip(
+        found, answers, rivals[:, 0], similarities[:, 0], strict=True
+    ):
+        is_other = support.labels[row] != number != NO_CLASS
+        if is_other and all(similarity > own_one.similarity for own_one in because):
+            because.against = evidence(row, similarity)
+    return found
