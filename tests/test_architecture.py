@@ -83,6 +83,8 @@ HEAVY = (
     "matplotlib",
     "fastapi",
     "gradio",
+    "faiss",
+    "ray",
 )
 
 

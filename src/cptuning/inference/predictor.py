@@ -314,6 +314,6 @@ class Predictor(AnyPredictor):
             self.support.examples.take(kept),
             self.support.embeddings[kept],
             np.searchsorted(left, labels),
-        )
+        ).searched("approximate" if self.support.index else "exact")
         classes = tuple(self.label_space.classes[number] for number in left)
         return replace(self, support=support, label_space=LabelSpace(classes))

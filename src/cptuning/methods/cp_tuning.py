@@ -174,7 +174,7 @@ class CPTuningTask(BatchedTask[Settings]):
         """The encoder with the training examples as its support set."""
         return Predictor(
             self.encoder,
-            self.support(),
+            self.support().searched(self.settings.index),
             label_space,
             inference=self.settings.inference,
             k=self.settings.k,
