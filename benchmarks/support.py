@@ -159,8 +159,8 @@ def section(sizes: Sequence[int] = SIZES, picture: Path = PICTURE) -> str:
     draw(found, picture)
     return (
         "## Support sets that grow\n\n"
-        f"Unit vectors of {WIDTH} floats in {CLASSES} classes, {QUERIES} queries a call, the median "
-        f"of {REPEATS} calls; k = {K}.\n\n"
+        f"Unit vectors of {WIDTH} floats in {CLASSES} classes, {QUERIES} queries a call, the "
+        f"median of {REPEATS} calls; k = {K}.\n\n"
         f"{table(found)}\n\n"
         "![Time and memory against the number of embeddings](../docs/images/support-growth.png)\n"
     )

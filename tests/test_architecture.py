@@ -24,6 +24,7 @@ ORDER = [
     "storage",
     "export",
     "reporting",
+    "cluster",
     "experiments",
     "serving",
     "app",

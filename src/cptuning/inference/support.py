@@ -12,9 +12,9 @@ from cptuning.inference.index import ApproximateIndex, Index
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
-# Similarities of so many queries with so many examples are in memory at a time: 64 MB of them.
+# Similarities of so many queries with so many examples are in memory at a time: 16 MB of them.
 _QUERIES = 256
-_EXAMPLES = 65_536
+_EXAMPLES = 16_384
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,13 @@ class SupportSet:
         similarities = np.empty((len(queries), 0), dtype=np.float32)
         for start in range(0, len(self), _EXAMPLES):
             block = queries @ self.embeddings[start : start + _EXAMPLES].T
+            columns = np.arange(block.shape[1])
+            if indices.shape[1] == k:  # Few examples are still nearer to some query than its k.
+                columns = np.flatnonzero((block > similarities[:, -1:]).any(axis=0))
+                block = block[:, columns]
             best = _largest(block, k)
             # Those found so far stand before those of this block, as in the support set.
-            indices = np.concatenate([indices, best + start], axis=1)
+            indices = np.concatenate([indices, columns[best] + start], axis=1)
             values = np.take_along_axis(block, best, axis=1)
             similarities = np.concatenate([similarities, values], axis=1)
             indices, similarities = _best_first(indices, similarities, k)
