@@ -26,7 +26,7 @@ def test_two_workers_share_a_sweep_and_one_that_is_killed_is_replaced(
     killer = Thread(target=kill_one)
     killer.start()
     _, files = run(
-        runner="ray", workers=2, seeds=(13, 21), methods=("cp-tuning",), steps=60, fast=False
+        runner="ray", workers=2, seeds=(13, 21), methods=("cp-tuning",), steps=10, fast=False
     )
     killer.join()
     assert killed

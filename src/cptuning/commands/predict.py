@@ -76,8 +76,8 @@ def predict(
 
         _require_folders(file, output, format)
         # Workers have folders of their own to be in.
-        places = [Path(place).absolute() for place in (model, file, output)]
-        job = Job(*places, probabilities, neighbours, text, text_b)
+        folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
+        job = Job(*folders, probabilities, neighbours, text, text_b)
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:

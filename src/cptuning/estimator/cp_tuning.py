@@ -122,6 +122,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         inference: str | None = None,
         k: int | None = None,
         index: str | None = None,
+        chunk_size: int | None = None,
         temperature: float | None = None,
     ) -> None:
         # scikit-learn's rule: store what was given under its own name, and look at it in fit.

@@ -35,6 +35,8 @@ class Settings(TrainingSettings):
     k: int
     index: Index = "exact"
     """How the nearest examples are found; "approximate" is for hundreds of thousands of them."""
+    chunk_size: int = 0
+    """Rows of a batch that are in memory at a time (gradient caching); 0: all of them."""
 
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).

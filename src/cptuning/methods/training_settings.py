@@ -81,6 +81,7 @@ _AT_LEAST = {
     "patience": 0,
     "k": 1,
     "frozen_layers": 0,
+    "chunk_size": 0,
     "weight_decay": 0,
     "margin": 0,
     "clip_norm": 0,
