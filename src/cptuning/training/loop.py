@@ -13,6 +13,7 @@ from cptuning.errors import CPTuningError
 from cptuning.training.checkpoint import Checkpoint, Checkpointer
 from cptuning.training.plan import TrainingPlan
 from cptuning.training.processes import Processes
+from cptuning.training.sharding import Sharded
 
 
 @dataclass(frozen=True, order=True)
@@ -93,10 +94,19 @@ def train(
     """
     device = processes.device
     trained = {n: p for n, p in task.objective.named_parameters() if p.requires_grad}
-    optimizer = _optimizer(task, plan)
+    groups = task.parameter_groups(plan.learning_rate)
     model: nn.Module = task.objective
-    if processes.count > 1:
+    sharded = None
+    if processes.sharded:
+        if checkpointer:
+            raise CPTuningError(
+                "A run in shards (FSDP) can't be resumed: leave checkpoint_dir out."
+            )
+        sharded = Sharded(task.objective, device)
+        model, groups = sharded.module, sharded.groups(groups)
+    elif processes.count > 1:
         model = DistributedDataParallel(task.objective, find_unused_parameters=True)
+    optimizer = _optimizer(groups, plan)
     last = plan.steps if stop_after is None else min(stop_after, plan.steps)
     history, best, start = History(), None, 0
     if checkpointer and (found := checkpointer.load()):
@@ -113,6 +123,8 @@ def train(
         try:
             for step in range(start, last + 1):
                 if step not in history.scores and (step % plan.evaluate_every == 0 or step == last):
+                    if sharded:
+                        sharded.pull()
                     score = task.evaluate(step)
                     if score is not None:
                         history.scores[step] = score
@@ -145,7 +157,8 @@ def train(
         with torch.no_grad():
             for name, value in best.items():
                 trained[name].copy_(value)
-    if not all(torch.isfinite(parameter).all() for parameter in trained.values()):
+    # One question to the device, not one a parameter.
+    if not torch.stack([torch.isfinite(p).all() for p in trained.values()]).all():
         raise CPTuningError(
             f"Training ended in numbers that are not finite: lower learning_rate, "
             f"which is {plan.learning_rate:g}."
@@ -180,8 +193,7 @@ def _one_step(
     return {name: value.detach() for name, value in losses.items()}
 
 
-def _optimizer(task: Task, plan: TrainingPlan) -> torch.optim.Optimizer:
-    groups = task.parameter_groups(plan.learning_rate)
+def _optimizer(groups: list[dict[str, object]], plan: TrainingPlan) -> torch.optim.Optimizer:
     for group in groups:
         group["peak"] = group["lr"]
     if plan.optimizer == "adam":
