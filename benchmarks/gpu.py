@@ -76,14 +76,18 @@ class Window:
     def __init__(self, last: int, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         self.at = {WARM_UP: enter, last: leave}
 
-    def on_start(self, stage: str, step: int, last: int) -> None: ...
+    def on_start(self, stage: str, step: int, last: int) -> None:
+        """Nothing yet."""
 
     def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
+        """What is to be done at this step, without a look at the losses."""
         self.at.get(step, lambda: None)()
 
-    def on_evaluate(self, step: int, score: Score) -> None: ...
+    def on_evaluate(self, step: int, score: Score) -> None:
+        """There is nothing to evaluate on."""
 
-    def on_end(self, step: int) -> None: ...
+    def on_end(self, step: int) -> None:
+        """All is done."""
 
 
 @dataclass
@@ -217,6 +221,7 @@ def measured(
 ) -> tuple[list[str], list[str], Counter[str]]:
     """Rows of both tables, and the places where the host waited."""
     speeds, profiles, waits = [], [], Counter[str]()
+    operations: dict[int, int] = {}
     peak = peak_of(device)
     for compiled in (False, True):
         backbone = backbone_of(name, device, tiny)
@@ -226,7 +231,7 @@ def measured(
             bench = Bench.of(backbone, batch, device)
             # Compiled code is opaque to the counter, and does the same products.
             if not compiled:
-                operations = {**(operations if speeds else {}), batch: bench.operations()}
+                operations[batch] = bench.operations()
             seconds = bench.seconds(steps)
             rate = operations[batch] / seconds
             share = f"{100 * rate / peak:.1f} %" if peak else "-"
