@@ -9,10 +9,8 @@ from cptuning.errors import CPTuningError
 
 def connected(workers: int) -> Any:
     """The package ``ray``, connected; without a cluster, one starts here for so many workers."""
-    # Read when Ray is imported: nothing is sent, and its own log files are enough for what it
-    # has to say of itself.
+    # Read when Ray is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         import ray
     except ImportError as error:
