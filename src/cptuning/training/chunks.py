@@ -3,7 +3,7 @@
 Gradient caching (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
 Setup", 2021): of a chunk only the few vectors are kept that the loss is made of; when the loss's
 gradient with respect to them is known, the chunk is read once more, with the same dropout, and the
-gradient goes through it. The step is that of the whole batch; it takes about a third longer.
+gradient goes through it. The step is that of the whole batch, for one more forward pass.
 """
 
 from collections.abc import Callable, Sequence
