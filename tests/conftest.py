@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -42,3 +42,12 @@ def headless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny import save_headless
 
     return save_headless(tmp_path_factory.mktemp("headless"))
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Ray cluster of two workers."""
+    from tests.ray_cluster import started
+
+    with started(tmp_path_factory.mktemp("ray")):
+        yield

@@ -24,6 +24,7 @@ ORDER = [
     "storage",
     "export",
     "reporting",
+    "cluster",
     "experiments",
     "serving",
     "app",
@@ -83,6 +84,8 @@ HEAVY = (
     "matplotlib",
     "fastapi",
     "gradio",
+    "faiss",
+    "ray",
 )
 
 

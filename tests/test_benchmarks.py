@@ -4,8 +4,9 @@ import gzip
 import json
 
 import pytest
+import torch
 
-from benchmarks import few_shot, presets
+from benchmarks import few_shot, gpu, presets, support
 from benchmarks.runs import run_all
 from cptuning.data import SEEDS, load_few_shot
 from cptuning.errors import CPTuningError
@@ -98,3 +99,40 @@ def test_the_table_tells_mean_spread_and_majority():
     assert rows[3] == "| embedded, default | 80.0 ± 7.1 | 80.0 |"
     fewer = few_shot.table(records[:2]).splitlines()
     assert fewer[3].startswith("| embedded, default (2 to 2 splits)")
+
+
+def test_growing_support_sets_are_measured_drawn_and_tabled(tmp_path):
+    picture = tmp_path / "growth.png"
+    told = support.section(sizes=(2000,), picture=picture)
+    assert picture.stat().st_size > 10_000
+    rows = [line.split("|") for line in told.splitlines() if line.startswith("| 2,000")]
+    assert [row[2].strip() for row in rows] == list(support.WAYS)
+    recalls = [row[6].strip() for row in rows]
+    assert recalls[0] == "1.000"
+    assert float(recalls[1]) >= 0.95
+    assert recalls[2] == ""
+    assert all(row[7].strip() == "100.0 %" for row in rows)
+
+
+def test_the_gpu_benchmark_can_be_rehearsed_without_one(monkeypatch):
+    monkeypatch.setattr(gpu, "LENGTH", 16)
+    monkeypatch.setattr(gpu, "WARM_UP", 1)
+    monkeypatch.setattr(gpu, "SHAPES", {"ALBERT-large": gpu.SHAPES["ALBERT-large"]})
+    told = gpu.section(batches=(4,), steps=1, device=torch.device("cpu"), tiny=True)
+    rows = [line for line in told.splitlines() if line.startswith("| ALBERT-large, batch 4")]
+    assert len(rows) == 4  # as it is and compiled, speed and profile
+    assert all(float(row.split("|")[2]) > 0 for row in rows)
+    for row in rows[2:]:
+        shares = [float(cell.strip(" %")) for cell in row.split("|")[3:-1]]
+        assert len(shares) == len(gpu.KINDS) + 2
+        assert sum(shares) == pytest.approx(100, abs=0.5)
+
+
+def test_the_operations_of_a_step_are_those_of_its_products():
+    """Three products a weight (forward, and two backward) of two operations each, and a little."""
+    device = torch.device("cpu")
+    bench = gpu.Bench.of(gpu.backbone_of("RoBERTa-large", device, tiny=True), 4, device)
+    layers = bench.task.objective.encoder.model.base_model.encoder.layer
+    weights = sum(p.numel() for p in layers.parameters() if p.ndim == 2)
+    in_layers = 6 * weights * 4 * gpu.LENGTH
+    assert in_layers < bench.operations() < 3 * in_layers + 6 * 4 * gpu.LENGTH * 32 * 16_384

@@ -57,6 +57,25 @@ def test_a_loaded_model_goes_on_learning_examples_and_can_be_saved_over_itself(m
     assert [path.name for path in model.parent.iterdir()] == ["model"]
 
 
+def test_an_approximate_index_is_there_again_and_knows_what_was_added(classifier, tmp_path):
+    indexed = CPTuningClassifier(
+        classifier.backbone, index="approximate", steps=1, validation="none", verbose=False
+    ).fit(TEXTS, LABELS)
+    indexed.add_examples(["the red train"], ["travel"]).save(tmp_path / "indexed")
+    loaded = cptuning.load(tmp_path / "indexed")
+    assert len(loaded.predictor_.support.index) == len(TEXTS) + 1
+    assert loaded.explain(TEXTS) == indexed.explain(TEXTS)
+    assert loaded.explain(["the red train"], k=1)[0][0].label == "travel"
+    assert len(loaded.predictor_.without_examples([0]).support.index) == len(TEXTS)
+
+
+def test_a_model_that_was_saved_before_there_were_indexes_is_read(model):
+    facts = json.loads((model / "cptuning.json").read_text())
+    del facts["settings"]["index"]
+    (model / "cptuning.json").write_text(json.dumps(facts))
+    assert cptuning.load(model).settings_.index == "exact"
+
+
 def test_the_folder_holds_only_open_formats_and_a_card(model):
     files = {path.relative_to(model).as_posix() for path in model.rglob("*") if path.is_file()}
     assert {

@@ -134,7 +134,7 @@ def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) 
         return HeadPredictor(_scorer(folder, layout, device), label_space, facts["temperature"])
     return Predictor(
         _encoder(folder, layout, settings, device),
-        _read_support(folder, layout.template.is_pair),
+        _read_support(folder, layout.template.is_pair).searched(settings.index),
         label_space,
         inference=settings.inference,
         k=settings.k,

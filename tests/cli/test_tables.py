@@ -2,8 +2,8 @@
 
 import pytest
 
-from cptuning.commands.tables import check_kind, described, oddities
-from cptuning.data import Examples, Table
+from cptuning.commands.tables import described, oddities
+from cptuning.data import Examples, Table, check_kind
 from cptuning.errors import CPTuningError
 
 

@@ -196,11 +196,11 @@ def test_what_one_method_froze_the_next_one_trains(steady):
 @pytest.mark.parametrize("freezing", ["warp", "fine-tuning", "cp-tuning"])
 @pytest.mark.parametrize("method", ["pet", "p-tuning", "cp-tuning"])
 def test_a_loaded_backbone_is_trained_whatever_another_method_froze(steady, freezing, method):
-    """WARP freezes all of it, fine-tuning the masked-LM head, frozen_layers the lowest layers."""
+    """WARP freezes all of it, fine-tuning the masked-LM head, frozen_share the lowest layers."""
     texts, labels = toy(2, pair=False)
     quick = {"backbone": load_backbone(str(steady["bert"])), "validation": "none", "verbose": False}
     words = {"label_words": label_words(2)}
-    more = {"warp": words, "fine-tuning": {}, "cp-tuning": {"frozen_layers": 1}}
+    more = {"warp": words, "fine-tuning": {}, "cp-tuning": {"frozen_share": 0.5}}
     make_classifier(freezing, steps=1, **quick, **more[freezing]).fit(texts, labels)
     before = {n: p.detach().clone() for n, p in quick["backbone"].model.named_parameters()}
     more = words if method != "cp-tuning" else {}

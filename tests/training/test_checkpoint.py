@@ -38,6 +38,27 @@ def test_weights_moments_best_and_facts_come_back(tmp_path):
             )
 
 
+def test_a_fused_optimiser_goes_on_as_if_nothing_had_happened(tmp_path):
+    """What a GPU trains with; a CPU has one too."""
+
+    def steps(layer, optimizer, n):
+        for _ in range(n):
+            layer(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 2), nn.Linear(3, 2)]
+    first, second = (torch.optim.AdamW(layer.parameters(), fused=True) for layer in layers)
+    steps(layers[0], first, 3)
+    keeper = Checkpointer(tmp_path / "state.safetensors", "mark")
+    keeper.save(Checkpoint.of(3, dict(layers[0].named_parameters()), first, None, {}))
+    keeper.load().restore(dict(layers[1].named_parameters()), second)
+    for layer, optimizer in zip(layers, (first, second), strict=True):
+        steps(layer, optimizer, 2)
+    assert torch.equal(layers[0].weight, layers[1].weight)
+
+
 def test_nothing_is_left_of_the_temporary_file(tmp_path):
     trained, optimizer = trained_once()
     Checkpointer(tmp_path / "s.safetensors", "m").save(

@@ -1,5 +1,6 @@
 """Two processes must do what one does: the same loss and the same gradient."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,10 +91,50 @@ if processes.count > 1:
 """
 
 
+# The whole way of a user: fit in two processes, and the weights that every one of them has then.
+FIT_SCRIPT = """
+import sys
+import torch
+from safetensors.torch import save_file
+from cptuning import CPTuningClassifier
+from cptuning.training import Processes
+from tests.methods.conftest import BAD, GOOD
+
+folder, settings, output = sys.argv[1:4]
+settings = {n: int(v) for n, v in (word.split("=") for word in settings.split(","))}
+classifier = CPTuningClassifier(
+    folder, steps=4, evaluate_every=2, batch_size=8, mlm_rate=0.4, learning_rate=1e-3,
+    device="cpu", verbose=False, **settings,
+)
+texts, labels = GOOD + BAD, ["good"] * 6 + ["bad"] * 6
+classifier.fit(texts, labels, X_dev=texts, y_dev=labels)
+processes = Processes.find("cpu")
+assert processes.sharded == (processes.count > 1)
+weights = classifier.predictor_.encoder.module.named_parameters()
+found = {n: p.detach().clone() for n, p in weights} | {
+    "embeddings": torch.from_numpy(classifier.transform(texts)),
+    "count": torch.tensor(processes.count),
+    "kept": torch.tensor(classifier.history_.best_step),
+}
+if processes.is_main:
+    save_file(found, output)
+if processes.count > 1:
+    torch.distributed.destroy_process_group()
+"""
+
+
 @pytest.mark.parametrize("method", ["fine-tuning", "warp"])
 def test_two_processes_train_the_rival_that_one_trains(tmp_path, method):
     one, two = outcomes(tmp_path, RIVAL_SCRIPT, method)
     torch.testing.assert_close(two["scores"], one["scores"], rtol=1e-3, atol=1e-5)
+
+
+def test_two_processes_with_sharded_weights_train_the_model_of_one(tmp_path):
+    """FSDP, with frozen layers and a chunked batch besides."""
+    one, two = outcomes(tmp_path, FIT_SCRIPT, "frozen_share=0.5,chunk_size=3", sharded=True)
+    assert one.keys() == two.keys()
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
@@ -105,7 +146,7 @@ def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reducti
         torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
-def outcomes(tmp_path, code, argument):
+def outcomes(tmp_path, code, argument, sharded=False):
     """What a script finds when it is one process, and when it is two."""
     from safetensors.torch import load_file
 
@@ -124,12 +165,12 @@ def outcomes(tmp_path, code, argument):
         subprocess.run(
             [*command, str(script), str(folder), argument, str(output)],
             check=True,
-            capture_output=True,
             env={
                 "PATH": "",
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
                 "OMP_NUM_THREADS": "1",
                 "HOME": str(tmp_path),
+                "ACCELERATE_USE_FSDP": str(sharded).lower(),
             },
         )
         results[count] = load_file(output)

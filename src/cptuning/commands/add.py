@@ -8,8 +8,8 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
-from cptuning.commands.tables import Columns, check_kind, labels_of
-from cptuning.data import Examples, Table, aligned
+from cptuning.commands.tables import Columns, labels_of
+from cptuning.data import Examples, Table, aligned, check_kind
 from cptuning.data.locks import changing
 from cptuning.inference import AnyPredictor
 

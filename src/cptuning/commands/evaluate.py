@@ -14,8 +14,8 @@ from cptuning.commands.console import (
     say,
     warn,
 )
-from cptuning.commands.tables import Columns, check_kind, folder_name, labels_of
-from cptuning.data import aligned
+from cptuning.commands.tables import Columns, folder_name, labels_of
+from cptuning.data import aligned, check_kind
 from cptuning.data.formats import file_name
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.page import check_place, write_whole

@@ -8,8 +8,7 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import output_console, percent, print_json, rounded, shown
-from cptuning.commands.tables import check_kind
-from cptuning.data import Examples, iter_tables
+from cptuning.data import Examples, check_kind, iter_tables
 from cptuning.errors import CPTuningError
 from cptuning.inference import AnyPredictor, Evidence
 

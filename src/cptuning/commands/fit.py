@@ -12,12 +12,11 @@ from cptuning.commands import options
 from cptuning.commands.console import interval, percent, print_json, say, warn
 from cptuning.commands.tables import (
     Columns,
-    check_kind,
     described,
     labels_of,
     oddities,
 )
-from cptuning.data import Table, aligned, read_table
+from cptuning.data import Table, aligned, check_kind, read_table
 from cptuning.errors import CPTuningError
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.metrics import wilson_interval

@@ -8,8 +8,8 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import percent, print_json, print_table, say
-from cptuning.commands.tables import Columns, check_kind, described, labels_of
-from cptuning.data import Examples, aligned
+from cptuning.commands.tables import Columns, described, labels_of
+from cptuning.data import Examples, aligned, check_kind
 from cptuning.errors import CPTuningError
 from cptuning.reporting.curve import RULE, LearningCurve
 from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure

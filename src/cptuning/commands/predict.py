@@ -1,10 +1,12 @@
 """cptuning predict: a file of texts in, the same rows with their labels out."""
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,12 +14,14 @@ from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColum
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, say
-from cptuning.commands.tables import check_kind
-from cptuning.data import iter_tables, open_writer
+from cptuning.data import check_kind, iter_tables, open_writer
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, table_format
 from cptuning.errors import CPTuningError
 from cptuning.reporting.answered_rows import AnsweredRows
 from cptuning.reporting.words import duration
+
+if TYPE_CHECKING:
+    from cptuning.cluster.prediction import Job
 
 # Enough to fill batches of one length; little enough to see answers come.
 _CHUNK = 256
@@ -25,7 +29,12 @@ _CHUNK = 256
 
 def predict(
     model: options.Model,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file with texts; - is stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A file with texts; - is stdin. With --runner ray, a folder."
+        ),
+    ],
     output: Annotated[
         str, typer.Option(metavar="FILE", help="The file to write; - is stdout.")
     ] = STANDARD_STREAM,
@@ -45,6 +54,16 @@ def predict(
     ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
+    runner: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="local; ray: a folder of Parquet files, on the cluster of $RAY_ADDRESS or here.",
+        ),
+    ] = "local",
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many workers of Ray share the folder.")
+    ] = 1,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -54,7 +73,22 @@ def predict(
     that is nearer than all of these. The rows are read, answered and written piece by piece, so a
     file may be of any size. The confidence is empty where the answer is "unknown". --json prints a
     summary, not the rows.
+
+    With --runner ray, FILE and --output are folders that every machine sees. Each row group of
+    a Parquet file becomes a file of answers; a run that was stopped goes on where it was when it
+    is started again.
     """
+    if runner == "ray":
+        from cptuning.cluster.prediction import Job
+
+        _require_folders(file, output, format)
+        # Workers have folders of their own to be in.
+        folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
+        job = Job(*folders, probabilities, neighbours, text, text_b)
+        _predict_on_ray(job, workers, quiet, as_json)
+        return
+    if runner != "local" or workers > 1:
+        raise CPTuningError("--runner is local, or ray; --workers is for ray.")
     from cptuning.storage import load
 
     if as_json and output == STANDARD_STREAM:
@@ -80,6 +114,40 @@ def predict(
     elif not quiet:
         where = "standard output" if output == STANDARD_STREAM else output
         say(f"{counts.total()} rows written to {where} in {duration(time.monotonic() - began)}.")
+
+
+def _require_folders(file: str, output: str, format: str | None) -> None:
+    if STANDARD_STREAM in (file, output) or format is not None:
+        raise CPTuningError(
+            "--runner ray goes from a folder of Parquet files to another: name both, the second "
+            "one with --output, and no --format."
+        )
+
+
+def _predict_on_ray(job: "Job", workers: int, quiet: bool, as_json: bool) -> None:
+    from cptuning.cluster.prediction import predict_on_ray
+
+    began = time.monotonic()
+    # Ray tells of workers that died on standard output, where our answer goes.
+    with _counter(quiet) as advance, redirect_stdout(sys.stderr):
+        summary = predict_on_ray(job, workers, advance)
+    counts = summary.predictions
+    if as_json:
+        print_json(
+            {
+                "rows": counts.total(),
+                "output": str(job.output),
+                "predictions": dict(counts),
+                "blocks": summary.blocks,
+                "skipped": summary.skipped,
+            }
+        )
+    elif not quiet:
+        say(
+            f"{counts.total()} rows written to {job.output} in "
+            f"{duration(time.monotonic() - began)}; {summary.skipped} of {summary.blocks} blocks "
+            "were finished before."
+        )
 
 
 def _formats(file: str, output: str, format: str | None) -> tuple[str | None, str | None]:

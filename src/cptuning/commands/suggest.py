@@ -6,8 +6,7 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import percent, print_json, print_table, say, shown
-from cptuning.commands.tables import check_kind
-from cptuning.data import open_writer, read_table
+from cptuning.data import check_kind, open_writer, read_table
 from cptuning.inference.suggestion import suggestions
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cptuning.commands.console import shown
-from cptuning.data import Examples, Table, read_table
+from cptuning.data import Table, read_table
 from cptuning.data.formats import file_name
-from cptuning.errors import CPTuningError
 
 _MOST_CLASSES_LISTED = 20
 
@@ -31,21 +30,6 @@ class Columns:
 def labels_of(table: Table) -> list[Hashable]:
     """The labels of a table that has them."""
     return list(table.labels or [])
-
-
-def check_kind(examples: Examples, *, pairs: bool, path: str) -> None:
-    """Refuse single texts for a model of pairs, and the other way round."""
-    if examples.is_pair == pairs:
-        return
-    if pairs:
-        raise CPTuningError(
-            f"{file_name(path)} has single texts but the model takes pairs: "
-            "name the column of the second text with --text-b."
-        )
-    raise CPTuningError(
-        f"{file_name(path)} has pairs of texts but the model takes single texts: "
-        "name the one column with --text."
-    )
 
 
 def described(table: Table, path: str) -> str:

@@ -2,7 +2,7 @@
 
 from cptuning.data.batches import balanced_batch, uniform_batch
 from cptuning.data.examples import Examples, as_examples
-from cptuning.data.files import Table, iter_tables, read_table
+from cptuning.data.files import Table, check_kind, iter_tables, read_table
 from cptuning.data.journal import JOURNAL_FILE, Journal
 from cptuning.data.labels import LabelSpace, aligned, as_labels
 from cptuning.data.named import (
@@ -35,6 +35,7 @@ __all__ = [
     "as_examples",
     "as_labels",
     "balanced_batch",
+    "check_kind",
     "full_train",
     "iter_tables",
     "k_shot_split",

@@ -77,8 +77,11 @@ def iter_tables(
     label: str | None = None,
     need_label: bool = False,
     format: str | None = None,
+    row_group: int | None = None,
 ) -> Iterator[Table]:
     r"""The same table in pieces of ``chunk`` rows, without holding the file in memory.
+
+    ``row_group`` is the number of the only one to read, of a Parquet file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +92,7 @@ def iter_tables(
     """
     kind = table_format(path, format)
     wanted = _Wanted(text, text_b, label, need_label)
-    source = records(path, format)
+    source = records(path, format, row_group)
     columns: _Columns | None = None
     while batch := list(islice(source, chunk)):
         for where, row in batch:
@@ -187,4 +190,19 @@ def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
         raise CPTuningError(f"{where} has no label: give it one or remove the row.")
     raise CPTuningError(
         f"{where}: the label is of type {type(value).__name__}, use a text or a number."
+    )
+
+
+def check_kind(examples: Examples, *, pairs: bool, path: str) -> None:
+    """Refuse single texts for a model of pairs, and the other way round."""
+    if examples.is_pair == pairs:
+        return
+    if pairs:
+        raise CPTuningError(
+            f"{file_name(path)} has single texts but the model takes pairs: "
+            "name the column of the second text with --text-b."
+        )
+    raise CPTuningError(
+        f"{file_name(path)} has pairs of texts but the model takes single texts: "
+        "name the one column with --text."
     )

@@ -30,8 +30,12 @@ Record = tuple[str, dict[str, Any]]
 LONGEST_FIELD = 2**31 - 1
 
 
-def records(path: str | Path, format: str | None = None) -> Iterator[Record]:
+def records(
+    path: str | Path, format: str | None = None, row_group: int | None = None
+) -> Iterator[Record]:
     r"""The rows of a table file one by one, as they are, with their places.
+
+    ``row_group`` is the number of the only one to read, of a Parquet file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +49,7 @@ def records(path: str | Path, format: str | None = None) -> Iterator[Record]:
     if str(path) != STANDARD_STREAM:
         _check_file(Path(path))
     if kind == "parquet":
-        yield from _parquet(path)
+        yield from _parquet(path, row_group)
     elif kind == "xlsx":
         yield from _xlsx(path)
     else:
@@ -167,12 +171,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _parquet(path: str | Path) -> Iterator[Record]:
+def _parquet(path: str | Path, row_group: int | None) -> Iterator[Record]:
     parquet = files_package("pyarrow.parquet", path)
-    number = 0
     with _foreign(path, "Parquet"), parquet.ParquetFile(path) as file:
         _header(file.schema_arrow.names, str(path))
-        for batch in file.iter_batches():
+        before = range(row_group or 0)
+        number = sum(file.metadata.row_group(group).num_rows for group in before)
+        wanted = None if row_group is None else [row_group]
+        for batch in file.iter_batches(row_groups=wanted):
             for row in batch.to_pylist():
                 number += 1
                 yield f"{path}, row {number}", row

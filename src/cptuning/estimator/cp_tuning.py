@@ -122,6 +122,8 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         frozen_share: float | None = None,
         inference: str | None = None,
         k: int | None = None,
+        index: str | None = None,
+        chunk_size: int | None = None,
         temperature: float | None = None,
     ) -> None:
         # scikit-learn's rule: store what was given under its own name, and look at it in fit.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cptuning.cluster.connection import connected, gpu_share
 from cptuning.errors import CPTuningError
 from cptuning.experiments.plan import Request, Task
 from cptuning.experiments.progress import Display, Sweep
@@ -67,19 +68,8 @@ def run_on_ray(request: Request, tasks: Sequence[Task], trainer: Trainer) -> Non
     The directory, the data and a backbone's folder must be where every machine can see them.
     Workers share the GPUs evenly; one that dies is started again and goes on from the directory.
     """
-    # Read when Ray is imported.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise CPTuningError('--runner ray needs Ray: pip install "cptuning[ray]".') from error
-    if not ray.is_initialized():
-        if os.environ.get("RAY_ADDRESS"):
-            ray.init(log_to_driver=False)
-        else:
-            ray.init(num_cpus=request.workers, include_dashboard=False, log_to_driver=False)
-    gpus = float(ray.cluster_resources().get("GPU", 0))
-    share = 0.0 if request.device == "cpu" else min(1.0, gpus / request.workers)
+    ray = connected(request.workers)
+    share = 0.0 if request.device == "cpu" else gpu_share(ray, request.workers)
     # Its workers have folders of their own to be in.
     request = replace(
         request,

@@ -7,6 +7,7 @@ from cptuning.inference.calibration import (
     softmax,
 )
 from cptuning.inference.familiarity import auroc, familiarity, threshold_for
+from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.predictor import (
     UNKNOWN,
     AnyPredictor,
@@ -23,9 +24,11 @@ from cptuning.inference.support import SupportSet
 __all__ = [
     "UNKNOWN",
     "AnyPredictor",
+    "ApproximateIndex",
     "Encoder",
     "Evidence",
     "HeadPredictor",
+    "Index",
     "Inference",
     "Predictor",
     "Reasons",

@@ -1,7 +1,7 @@
 """Why a text got its answer: the nearest examples of the class, and what speaks against it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,9 @@ import numpy as np
 from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
+
+# How many more examples of any class are looked at than are wanted of the answer's.
+_WIDER = 8
 
 NO_CLASS = -1
 """Stands for the class of a text whose answer is "unknown"."""
@@ -65,18 +68,22 @@ def reasons_for(
         [text] = support.examples.take([row])
         return Evidence(text, label_space.classes[support.labels[row]], float(similarity))
 
-    found = [Reasons() for _ in queries]
-    for number in np.unique(answers):
-        asked = np.flatnonzero(answers == number)
-        own = np.flatnonzero((support.labels == number) | (number == NO_CLASS))
-        indices, similarities = support.take(own).nearest(queries[asked], k)
-        for place, row, values in zip(asked, own[indices], similarities, strict=True):
-            found[place].extend(map(evidence, row, values))
-    rivals, similarities = support.nearest(queries, k=1)
-    for because, number, row, similarity in zip(
-        found, answers, rivals[:, 0], similarities[:, 0], strict=True
-    ):
-        is_other = support.labels[row] != number != NO_CLASS
-        if is_other and all(similarity > own_one.similarity for own_one in because):
-            because.against = evidence(row, similarity)
+    rows, similarities = support.nearest(queries, _WIDER * k)
+    is_own = (support.labels[rows] == answers[:, None]) | (answers[:, None] == NO_CLASS)
+    found = []
+    for number in range(len(queries)):
+        own = np.flatnonzero(is_own[number])[:k]
+        found.append(Reasons(map(evidence, rows[number, own], similarities[number, own])))
+    # Where the nearest of all are of other classes, the whole of the answer's is searched.
+    is_short = np.array([len(because) < k for because in found]) & (rows.shape[1] < len(support))
+    for answer in np.unique(answers[is_short]):
+        asked = np.flatnonzero(is_short & (answers == answer))
+        members = np.flatnonzero(support.labels == answer)
+        own, values = replace(support, index=None).take(members).nearest(queries[asked], k)
+        for number, its_rows, its_values in zip(asked, members[own], values, strict=True):
+            found[number][:] = map(evidence, its_rows, its_values)
+    for number, because in enumerate(found):
+        is_nearer = all(similarities[number, 0] > own_one.similarity for own_one in because)
+        if is_nearer and not is_own[number, 0]:
+            because.against = evidence(rows[number, 0], similarities[number, 0])
     return found

@@ -1,20 +1,21 @@
 """The labelled examples that a prediction is compared with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
+from cptuning.inference.index import ApproximateIndex, Index
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
-# Similarities of so many queries with so many examples are in memory at a time: 64 MB of them.
+# Similarities of so many queries with so many examples are in memory at a time: 16 MB of them.
 _QUERIES = 256
-_EXAMPLES = 65_536
+_EXAMPLES = 16_384
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class SupportSet:
     examples: Examples
     embeddings: FloatArray
     labels: IntArray
+    index: ApproximateIndex | None = None
+    """What finds the nearest examples; without one, all of them are compared."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -33,11 +36,23 @@ class SupportSet:
             self.examples + more.examples,
             np.concatenate([self.embeddings, more.embeddings]),
             np.concatenate([self.labels, more.labels]),
+            index=self.index and self.index.extended(more.embeddings),
         )
 
     def take(self, rows: Sequence[int] | IntArray) -> "SupportSet":
-        """Some of it, in the order asked for."""
-        return SupportSet(self.examples.take(rows), self.embeddings[rows], self.labels[rows])
+        """Some of it, in the order asked for, searched in the same way."""
+        some = SupportSet(self.examples.take(rows), self.embeddings[rows], self.labels[rows])
+        return some.searched("approximate" if self.index else "exact")
+
+    def searched(self, index: Index) -> "SupportSet":
+        """The same examples, compared with a query all of them, or only the likely ones.
+
+        >>> support = SupportSet(Examples(("a",)), np.ones((1, 1), np.float32), np.array([0]))
+        >>> support.searched("exact").index is None
+        True
+        """
+        built = ApproximateIndex(self.embeddings) if index == "approximate" else None
+        return replace(self, index=built)
 
     @cached_property
     def class_means(self) -> FloatArray:
@@ -60,7 +75,8 @@ class SupportSet:
         """The k most similar examples of each query, best first, and their similarities.
 
         Equally similar ones come in the order of the support set. Queries and examples are
-        compared in blocks, so memory stays small however many there are of either.
+        compared in blocks, so memory stays small however many there are of either. An index may
+        miss some of the nearest; the similarities of those it finds are the true ones.
 
         >>> support = SupportSet(Examples(("up", "right")), np.eye(2, dtype=np.float32),
         ...                      np.array([0, 1]))
@@ -69,8 +85,9 @@ class SupportSet:
         [[1, 0]]
         """
         k = min(k, len(self))
+        nearest = self._among_all if self.index is None else self._among_candidates
         found = [
-            self._nearest(queries[start : start + _QUERIES], k)
+            nearest(queries[start : start + _QUERIES], k)
             for start in range(0, len(queries), _QUERIES)
         ]
         if not found:
@@ -78,20 +95,37 @@ class SupportSet:
         indices, similarities = zip(*found, strict=True)
         return np.concatenate(indices), np.concatenate(similarities)
 
-    def _nearest(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    def _among_candidates(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+        assert self.index is not None
+        indices = np.sort(self.index.candidates(queries, k), axis=1)
+        similarities = np.einsum("qd,qkd->qk", queries, self.embeddings[indices])
+        return _best_first(indices, similarities, k)
+
+    def _among_all(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         indices = np.empty((len(queries), 0), dtype=np.int64)
         similarities = np.empty((len(queries), 0), dtype=np.float32)
         for start in range(0, len(self), _EXAMPLES):
             block = queries @ self.embeddings[start : start + _EXAMPLES].T
+            columns = np.arange(block.shape[1])
+            if indices.shape[1] == k:  # Few examples are still nearer to some query than its k.
+                columns = np.flatnonzero((block > similarities[:, -1:]).any(axis=0))
+                block = block[:, columns]
             best = _largest(block, k)
             # Those found so far stand before those of this block, as in the support set.
-            indices = np.concatenate([indices, best + start], axis=1)
+            indices = np.concatenate([indices, columns[best] + start], axis=1)
             values = np.take_along_axis(block, best, axis=1)
             similarities = np.concatenate([similarities, values], axis=1)
-            order = np.argsort(-similarities, axis=1, kind="stable")[:, :k]
-            indices = np.take_along_axis(indices, order, axis=1)
-            similarities = np.take_along_axis(similarities, order, axis=1)
+            indices, similarities = _best_first(indices, similarities, k)
         return indices, similarities
+
+
+def _best_first(indices: IntArray, similarities: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """The k most similar ones of each row; of equals, the one that stood before the other."""
+    order = np.argsort(-similarities, axis=1, kind="stable")[:, :k]
+    return (
+        np.take_along_axis(indices, order, axis=1),
+        np.take_along_axis(similarities, order, axis=1),
+    )
 
 
 def _largest(values: FloatArray, k: int) -> IntArray:

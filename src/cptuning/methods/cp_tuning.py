@@ -18,7 +18,7 @@ from cptuning.methods.fitting import Run
 from cptuning.methods.settings import Settings
 from cptuning.methods.task import BatchedTask, Labelled, Split, mean_by_sample
 from cptuning.prompting import Encoding, Template
-from cptuning.training import Processes, gather
+from cptuning.training import Processes, chunk_count, gather, in_chunks, recomputed
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
 
@@ -32,6 +32,7 @@ class Objective(nn.Module):
         self.weight = settings.contrastive_weight if encoder.has_head else 1.0
         self.has_mlm = self.weight < 1
         self.sums = settings.reduction == "sum"
+        self.chunk_size = settings.chunk_size
         self.per_anchor = contrastive_loss(settings)
 
     def forward(
@@ -50,9 +51,8 @@ class Objective(nn.Module):
         ``labels`` are those of all processes' rows, in the order in which they are gathered.
         """
         n = len(rows) - len(targets)
-        features, decoder_inputs = self.encoder(
-            input_ids, attention_mask, token_type_ids, rows, columns
-        )
+        inputs = (input_ids, attention_mask, token_type_ids)
+        features, decoder_inputs = in_chunks(self.encoder, self.chunk_size, inputs, rows, columns)
         embeddings = gather(normalize(features[:n].float(), dim=-1))
         per_anchor = self.per_anchor(embeddings, labels)
         if self.sums:
@@ -61,14 +61,17 @@ class Objective(nn.Module):
             contrastive = losses.mean_over_anchors(per_anchor, labels)
         if not self.has_mlm:
             return {"loss": contrastive, "contrastive": contrastive}
-        token_losses = cross_entropy(
-            self.encoder.decode(decoder_inputs[n:]).float(), targets, reduction="none"
-        )
+        chunks = chunk_count(len(input_ids), self.chunk_size)
+        token_losses = recomputed(self._token_losses, chunks, decoder_inputs[n:], targets)
         by_sample = mean_by_sample(token_losses, rows[n:], len(input_ids))
         # The mean over the processes, which the gradients undergo, makes a sum of the sums.
         mlm = by_sample.sum() * (len(labels) / n) if self.sums else by_sample.mean()
         loss = self.weight * contrastive + (1 - self.weight) * mlm
         return {"loss": loss, "contrastive": contrastive, "mlm": mlm}
+
+    def _token_losses(self, decoder_inputs: Tensor, targets: Tensor) -> Tensor:
+        logits = self.encoder.decode(decoder_inputs).float()
+        return cross_entropy(logits, targets, reduction="none")
 
 
 def contrastive_loss(settings: Settings) -> PerAnchor:
@@ -173,7 +176,7 @@ class CPTuningTask(BatchedTask[Settings]):
         """The encoder with the training examples as its support set."""
         return Predictor(
             self.encoder,
-            self.support(),
+            self.support().searched(self.settings.index),
             label_space,
             inference=self.settings.inference,
             k=self.settings.k,

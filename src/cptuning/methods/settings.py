@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from cptuning.inference import Inference
+from cptuning.inference import Index, Inference
 from cptuning.methods.training_settings import TrainingSettings, filled_in
 
 Loss = Literal["pccl", "sampled-pccl", "supcon", "triplet", "n-pair", "circle"]
@@ -34,6 +34,10 @@ class Settings(TrainingSettings):
     # The inference
     inference: Inference
     k: int
+    index: Index = "exact"
+    """How the nearest examples are found; "approximate" is for hundreds of thousands of them."""
+    chunk_size: int = 0
+    """Rows of a batch that are in memory at a time (gradient caching); 0: all of them."""
 
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).

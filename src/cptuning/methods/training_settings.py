@@ -80,6 +80,7 @@ _AT_LEAST = {
     "evaluate_every": 1,
     "patience": 0,
     "k": 1,
+    "chunk_size": 0,
     "weight_decay": 0,
     "margin": 0,
     "clip_norm": 0,

@@ -29,6 +29,12 @@ class AnsweredRows:
 
     def rows(self, table: Table, path: str) -> list[dict[str, Any]]:
         """The rows of the table with the answers' columns behind their own."""
+        return [
+            row | answer for row, answer in zip(table.rows, self.added(table, path), strict=True)
+        ]
+
+    def added(self, table: Table, path: str) -> list[dict[str, Any]]:
+        """The answers' columns alone, none of which the table has already."""
         answered = self.predictor.answer(table.examples)
         pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
         added = [self._answer(*pair) for pair in pairs]
@@ -42,7 +48,7 @@ class AnsweredRows:
             raise CPTuningError(
                 f"{file_name(path)} has a column {min(taken)!r} already: rename or remove it."
             )
-        return [row | answer for row, answer in zip(table.rows, added, strict=True)]
+        return added
 
     def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
         confidence = self.predictor.confidence(label, probabilities)

@@ -1,6 +1,7 @@
 """One loop for every method: optimiser, schedule, best weights, checkpoints, progress."""
 
 from cptuning.training.checkpoint import Checkpointer
+from cptuning.training.chunks import chunk_count, in_chunks, recomputed
 from cptuning.training.loop import Callback, History, Score, Task, train
 from cptuning.training.plan import TrainingPlan
 from cptuning.training.processes import Processes, gather
@@ -15,6 +16,9 @@ __all__ = [
     "Score",
     "Task",
     "TrainingPlan",
+    "chunk_count",
     "gather",
+    "in_chunks",
+    "recomputed",
     "train",
 ]

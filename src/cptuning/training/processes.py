@@ -17,10 +17,14 @@ class Processes:
     device: torch.device
     index: int = 0
     count: int = 1
+    sharded: bool = False
+    """Whether a model's weights are spread over the processes (FSDP) and not in each (DDP)."""
 
     @classmethod
     def find(cls, device: str = "auto") -> "Processes":
         """What the machine and the launcher (``torchrun``, ``accelerate launch``) offer.
+
+        ``accelerate launch --use_fsdp`` asks for shards, as does its ACCELERATE_USE_FSDP=true.
 
         >>> Processes.find("cpu").device
         device(type='cpu')
@@ -31,7 +35,8 @@ class Processes:
         from accelerate import PartialState
 
         state = PartialState(cpu=device == "cpu")
-        return cls(state.device, state.process_index, state.num_processes)
+        sharded = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+        return cls(state.device, state.process_index, state.num_processes, sharded)
 
     @property
     def is_main(self) -> bool:

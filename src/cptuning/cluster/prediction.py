@@ -1,0 +1,164 @@
+"""A folder of Parquet files answered by the workers of a Ray cluster, each block written once."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from cptuning.cluster.blocks import Block, begin, blocks_of
+from cptuning.cluster.connection import connected, gpu_share
+from cptuning.data import check_kind, iter_tables
+from cptuning.data.formats import files_package
+from cptuning.errors import CPTuningError
+from cptuning.inference import UNKNOWN, AnyPredictor
+from cptuning.reporting.answered_rows import AnsweredRows
+from cptuning.reporting.page import write_whole
+from cptuning.storage import load
+
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to answer with what, and where the answers go: all in places every machine sees."""
+
+    model: Path
+    source: Path
+    output: Path
+    probabilities: bool = False
+    neighbours: int = 0
+    text: str | None = None
+    text_b: str | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was done."""
+
+    predictions: Counter[str]
+    """Of the rows that were answered now."""
+    blocks: int
+    skipped: int
+    """Blocks that an earlier run had finished."""
+
+
+def predict_on_ray(job: Job, workers: int, advance: Callable[[int], None]) -> Summary:
+    """Answer every block that has no answers yet; ``advance`` hears of rows as they are done.
+
+    Only the blocks' names go through Ray Data, so memory stays flat: a worker reads a block, and
+    gets the next one when it has written the answers. Ray starts a worker again that died, and
+    gives its block to somebody; since a file of answers appears under its name only when it is
+    whole, and a block has one name, no row is lost or there twice.
+    """
+    blocks = blocks_of(job.source)
+    begin(job.output, job.source, job.model, _options(job))
+    left = [block for block in blocks if not (job.output / block.answers).is_file()]
+    counts: Counter[str] = Counter()
+    if left:
+        for done in _done_on_ray(job, left, min(workers, len(left))):
+            if done["error"]:
+                raise CPTuningError(done["error"])
+            counts.update(dict(zip(done["labels"], done["counts"], strict=True)))
+            advance(sum(done["counts"]))
+    return Summary(counts, len(blocks), skipped=len(blocks) - len(left))
+
+
+def _options(job: Job) -> dict[str, Any]:
+    """What the answers depend on besides model and texts."""
+    places = ("model", "source", "output")
+    return {name: value for name, value in asdict(job).items() if name not in places}
+
+
+def _done_on_ray(job: Job, blocks: Sequence[Block], workers: int) -> Any:
+    """What the workers say of each block, in no order."""
+    ray = connected(workers)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    return (
+        ray.data.from_items([asdict(block) for block in blocks], override_num_blocks=len(blocks))
+        .map_batches(
+            BlockPredictor,
+            fn_constructor_args=(job,),
+            batch_size=1,
+            concurrency=workers,
+            num_cpus=1,
+            num_gpus=gpu_share(ray, workers),
+        )
+        .iter_rows()
+    )
+
+
+class BlockPredictor:
+    """A worker: loads the model once, then answers block after block."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.predictor: AnyPredictor = load(job.model).predictor_
+        self.answers = AnsweredRows(self.predictor, job.probabilities, job.neighbours)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        """Answer one block; a user's mistake is reported, not retried."""
+        block = Block(str(batch["path"][0]), int(batch["group"][0]))
+        error, counts = "", Counter[str]()
+        try:
+            counts = self.finish(block)
+        except CPTuningError as mistake:
+            error = str(mistake)
+        return {
+            "error": [error],
+            "labels": [list(counts)],
+            "counts": [list(counts.values())],
+        }
+
+    def finish(self, block: Block) -> Counter[str]:
+        """Write the rows of a block with their answers, all at once; gives the labels' counts."""
+        path = str(self.job.source / block.path)
+        added: list[dict[str, Any]] = []
+        tables = iter_tables(
+            path,
+            chunk=_CHUNK,
+            text=self.job.text,
+            text_b=self.job.text_b,
+            row_group=block.group,
+        )
+        for table in tables:
+            check_kind(table.examples, pairs=self.predictor.is_pair, path=path)
+            added += self.answers.added(table, path)
+        self._write(block, added)
+        return Counter(str(answer["prediction"]) for answer in added)
+
+    def _write(self, block: Block, added: list[dict[str, Any]]) -> None:
+        """The row group as it was, down to its columns' types, with the answers behind it."""
+        arrow = files_package("pyarrow", self.job.source)
+        parquet = files_package("pyarrow.parquet", self.job.source)
+        with parquet.ParquetFile(self.job.source / block.path) as file:
+            table = file.read_row_group(block.group)
+        for name, kind in self._columns(arrow, added[0]).items():
+            values = [answer[name] for answer in added]
+            if kind == arrow.string():
+                values = [None if value is None else str(value) for value in values]
+            table = table.append_column(name, arrow.array(values, kind))
+        target = self.job.output / block.answers
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = BytesIO()
+        parquet.write_table(table, content)
+        write_whole(target, content.getvalue())
+
+    def _columns(self, arrow: Any, answer: dict[str, Any]) -> dict[str, Any]:
+        """The types of the answers' columns: the same in every block, whatever is in it."""
+        labels = list(self.predictor.label_space.classes)
+        if self.predictor.unknown_threshold is not None:
+            labels.append(UNKNOWN)
+        kinds = {type(label) for label in labels}
+        label_kind = arrow.array(labels).type if len(kinds) == 1 else arrow.string()
+
+        def kind(name: str) -> Any:
+            if name == "prediction" or name.endswith("_label"):
+                return label_kind
+            is_number = name == "confidence" or name.startswith("p_") or "_similarity" in name
+            return arrow.float64() if is_number else arrow.string()
+
+        return {name: kind(name) for name in answer}
