@@ -71,16 +71,15 @@ def reasons_for(
     rows, similarities = support.nearest(queries, _WIDER * k)
     is_own = (support.labels[rows] == answers[:, None]) | (answers[:, None] == NO_CLASS)
     found = []
-    for number in range(len(queries)):
-        own = np.flatnonzero(is_own[number])[:k]
-        found.append(Reasons(map(evidence, rows[number, own], similarities[number, own])))
+    for its_rows, values, own in zip(rows, similarities, is_own, strict=True):
+        found.append(Reasons(map(evidence, its_rows[own][:k], values[own][:k])))
     # Where the nearest of all are of other classes, the whole of the answer's is searched.
     is_short = np.array([len(because) < k for because in found]) & (rows.shape[1] < len(support))
     for answer in np.unique(answers[is_short]):
         asked = np.flatnonzero(is_short & (answers == answer))
         members = np.flatnonzero(support.labels == answer)
-        own, values = replace(support, index=None).take(members).nearest(queries[asked], k)
-        for number, its_rows, its_values in zip(asked, members[own], values, strict=True):
+        nearest, values = replace(support, index=None).take(members).nearest(queries[asked], k)
+        for number, its_rows, its_values in zip(asked, members[nearest], values, strict=True):
             found[number][:] = map(evidence, its_rows, its_values)
     for number, because in enumerate(found):
         is_nearer = all(similarities[number, 0] > own_one.similarity for own_one in because)
