@@ -59,7 +59,7 @@ class Checkpoint:
                 parameter.copy_(self.weights[name])
                 if name in self.moments[_MOMENTS[0]]:
                     optimizer.state[parameter] = {
-                        "step": torch.tensor(float(self.step)),
+                        "step": torch.tensor(float(self.step), device=parameter.device),
                         **{
                             m: self.moments[m][name].to(parameter.device, copy=True)
                             for m in _MOMENTS
