@@ -54,11 +54,13 @@ def alternate(
     rounds: int | list[Any],
     *,
     warm: Callable[[], Any] | None = None,
+    after: Callable[[Any], Any] = lambda result: result,
 ) -> Times:
     """Time each side once a round, every other round in the opposite order.
 
     ``rounds`` is their number, or a list with an argument for each of them (a seed, a split).
-    Before the first, ``warm`` is called; without it every side once, untimed.
+    Before the first, ``warm`` is called; without it every side once, untimed. ``after`` makes of
+    what a side gave back what is to be kept of it (a score, say), and is not timed.
     """
     arguments = [()] * rounds if isinstance(rounds, int) else [(value,) for value in rounds]
     if not arguments:
@@ -76,5 +78,5 @@ def alternate(
             started = perf_counter()
             result = sides[name](*argument)
             times.seconds[name].append(perf_counter() - started)
-            times.results[name].append(result)
+            times.results[name].append(after(result))
     return times
