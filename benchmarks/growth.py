@@ -80,17 +80,21 @@ class Watch:
         self.steps: list[float] = []
 
     def on_start(self, stage: str, step: int, last: int) -> None:
+        """All is set up."""
         self.started = perf_counter()
 
     def on_evaluate(self, step: int, score: object) -> None:
+        """An evaluation is over."""
         self.evaluated = perf_counter()
 
     def on_step(self, step: int, losses: object) -> None:
+        """A step is over; perhaps it was the last one wanted."""
         self.steps.append(perf_counter())
         if step == self.most:
             raise Enough
 
-    def on_end(self, step: int) -> None: ...
+    def on_end(self, step: int) -> None:
+        """Nothing to note."""
 
 
 def cost(n: int) -> Cost:
