@@ -68,7 +68,7 @@ def stratified_sample(labels: Any, most: int, seed: int) -> IntArray:
     """Rows, in order: all, or of more than ``most`` about so many, some of each class.
 
     >>> stratified_sample(["a"] * 6 + ["b"], most=4, seed=0).tolist()
-    [0, 2, 4, 5, 6]
+    [2, 3, 4, 5, 6]
     """
     labels = as_labels(labels)
     if len(labels) <= most:
