@@ -11,13 +11,18 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo app test lint browser clean
+.PHONY: demo app bench test lint browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
 
 app: $(READY)
 	$(BIN)/cptuning app
+
+# All that is said of speed, beside SetFit, into benchmarks/results.md; BENCH=--quick for less.
+bench: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	$(BIN)/python -m benchmarks $(BENCH)
 
 lint: $(READY)
 	$(BIN)/ruff check .

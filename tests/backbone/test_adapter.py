@@ -16,6 +16,7 @@ from cptuning.errors import CPTuningError
 from cptuning.prompting import Template, collate
 
 WITH_TYPES = ("bert", "albert", "electra")
+SHARING = ("bert", "roberta", "albert", "electra", "distilbert")
 INPUTS = {
     "it is": ("{a} it is [MASK]", SINGLES),
     "around": ("It was [MASK] . {a}", SINGLES),
@@ -133,6 +134,24 @@ def test_hidden_features_are_the_last_hidden_state_of_a_full_pass(
     )
     close(features, hidden[rows, columns])
     close(logits, expected_logits[rows, columns])
+
+
+@every_architecture
+@every_input
+def test_training_reads_texts_that_share_rows_as_if_each_stood_alone(case, architecture, inputs):
+    """With dropout off, features and gradients of a training pass are those of a padded one."""
+    it = case(architecture, inputs)
+    assert it.encoder._can_share_rows == (architecture in SHARING)
+    rows, columns = it.wanted()
+    seen = {}
+    for training in (False, True):
+        it.encoder.zero_grad()
+        it.encoder.training = training  # the adapter alone: what is inside draws no dropout
+        features, decoder_inputs = it.encoder(**it.tensors, rows=rows, columns=columns)
+        (features.square().mean() + decoder_inputs.sin().mean()).backward()
+        gradients = [p.grad for p in it.encoder.parameters() if p.grad is not None]
+        seen[training] = [features, decoder_inputs, *gradients]
+    close(seen[True], seen[False])
 
 
 @every_architecture

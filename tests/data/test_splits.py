@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cptuning.data.splits import k_shot_split, stratified_folds, unbalanced_split
+from cptuning.data.splits import (
+    k_shot_split,
+    stratified_folds,
+    stratified_sample,
+    unbalanced_split,
+)
 from cptuning.errors import CPTuningError
 
 DATA = os.environ.get("CPTUNING_DATA")
@@ -133,3 +138,18 @@ def test_folds_depend_on_the_seed_alone():
 def test_there_are_no_more_folds_than_rows(n_folds):
     with pytest.raises(CPTuningError, match="ask for 2 to 3"):
         stratified_folds(["a", "b", "a"], n_folds, seed=0)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    most=st.integers(1, 80),
+    seed=st.integers(0, 99),
+)
+def test_a_sample_has_some_of_each_class_in_about_their_shares(sizes, most, seed):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    rows = stratified_sample(labels, most, seed)
+    assert rows.tolist() == sorted(set(rows.tolist()))
+    share = min(1, most / len(labels))
+    for code, size in enumerate(sizes):
+        taken = np.sum(labels[rows] == code)
+        assert max(1, size * share) <= taken + 1e-9 < size * share + 1

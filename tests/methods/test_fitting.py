@@ -76,6 +76,40 @@ def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it
     assert len(fitted.task.support()) == len(data.labels)
 
 
+def test_a_fold_meets_its_examples_as_often_as_the_whole_training(backbone, data):
+    fitter = make_fitter(backbone, batch_size=8)
+    sizes = {}
+    make = fitter.learner.task
+
+    def spy(split, answers):
+        task = make(split, answers)
+        sizes[len(split.train.labels)] = task.batch_size
+        return task
+
+    fitter.learner.task = spy
+    fitter.fit(Split(data), folds=4)
+    assert sizes == {9: 6, 12: 8}
+
+
+def test_a_small_share_still_leaves_two_pairs_in_a_batch(backbone, data):
+    task = make_fitter(backbone).learner.task(Split(data, share=0.1), None)
+    assert task.batch_size == 4
+
+
+def test_of_very_many_examples_a_sample_is_answered_and_compared_with(backbone, data, monkeypatch):
+    monkeypatch.setattr("cptuning.methods.fitting._MOST_HELD_OUT", 2)
+    monkeypatch.setattr("cptuning.methods.cp_tuning.MOST_REFERENCES", 4)
+    fitter = make_fitter(backbone, steps=2)
+    read = []
+    embed = fitter.learner.encoder.embed_encodings
+    fitter.learner.encoder.embed_encodings = lambda some: read.append(len(some)) or embed(some)
+    fitted = fitter.fit(Split(data), folds=2)
+    assert set(read) == {2, 4}  # never all six of a fold
+    assert len(fitted.held_out_rows) == 4
+    assert fitted.held_out.labels.tolist() == data.labels[fitted.held_out_rows].tolist()
+    assert len(fitted.task.support()) == len(data.labels)  # in the end, all
+
+
 def test_cross_fitting_starts_each_fold_from_the_untouched_weights(backbone, data):
     fitter = make_fitter(backbone, steps=0)
     encoder = fitter.learner.encoder
@@ -106,6 +140,7 @@ def test_a_fitter_gives_the_same_model_each_time(backbone, data):
     np.testing.assert_array_equal(embedded(fitter.fit(Split(data))), first)
 
 
+# Of a seed with which the step that cross-fitting chooses is not 0: there is training to resume.
 SCRIPT = """
 import sys
 from cptuning import CPTuningClassifier
@@ -114,7 +149,7 @@ from tests.methods.conftest import GOOD, BAD
 backbone, checkpoints, output = sys.argv[1:4]
 classifier = CPTuningClassifier(
     backbone, steps=60, evaluate_every=3, batch_size=6, learning_rate=1e-3, folds=2,
-    checkpoint_dir=checkpoints or None, checkpoint_seconds=0, verbose=False, random_state=1,
+    checkpoint_dir=checkpoints or None, checkpoint_seconds=0, verbose=False, random_state=4,
 )
 classifier.fit(GOOD + BAD, ["good"] * 6 + ["bad"] * 6)
 classifier.save(output)

@@ -1,6 +1,5 @@
 """How good the model is by its cross-fitted answers, and which examples they put in doubt."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,7 @@ class HeldOutAnswer:
 
 @dataclass(frozen=True)
 class Review:
-    """The cross-fitted answers to all examples, but for those alone in their class."""
+    """The cross-fitted answers to the examples that could be left out."""
 
     answers: tuple[HeldOutAnswer, ...]
 
@@ -39,8 +38,7 @@ class Review:
         held_out = classifier.held_out_
         shares = softmax(held_out.scores, held_out.temperature)
         classes = [str(label) for label in classifier.classes_]
-        counts = Counter(example.label for example in examples)
-        seen = [example for example in examples if counts[example.label] > 1]
+        seen = [examples[row] for row in classifier.held_out_rows_]
         return cls(
             tuple(
                 HeldOutAnswer(

@@ -1,7 +1,9 @@
 """One adapter for every architecture: prompt vectors in, features at the wanted positions out."""
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cptuning.backbone.loading import Backbone
+from cptuning.backbone.loading import Backbone, first_position
+from cptuning.backbone.shared_rows import ROW_TOKENS, SharedRows
 from cptuning.errors import CPTuningError
 from cptuning.prompting import Batch
 
@@ -67,20 +70,56 @@ class PromptedEncoder(nn.Module):
         columns: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """The features and the decoder's inputs at the positions (rows[i], columns[i])."""
-        inputs = {
-            "inputs_embeds": self.embed(input_ids),
-            "attention_mask": attention_mask,
-            "token_type_ids": token_type_ids,
-        }
-        if not self.takes_types:
-            del inputs["token_type_ids"]
-        if not self.has_head:
-            hidden = self.model(**inputs)[0][rows, columns]
-            return hidden - self.centre, hidden
-        with _wanted_only(self.model, rows, columns) as taken:
-            decoder_inputs = self.model(**inputs).logits
-        features = decoder_inputs if self.features == "head" else taken[0]
+        inputs = {"inputs_embeds": self.embed(input_ids), "attention_mask": attention_mask}
+        if self.takes_types:
+            inputs["token_type_ids"] = token_type_ids
+        # On a GPU padding costs little, and looking at the lengths makes the host wait for it.
+        shares = self.training and input_ids.device.type == "cpu" and self._can_share_rows
+        read = self._read_in_shared_rows if shares else self._read
+        features, decoder_inputs = read(inputs, rows, columns)
         return features - self.centre, decoder_inputs
+
+    def _read(
+        self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Features, not centred, and decoder inputs at the wanted positions."""
+        if not self.has_head:
+            hidden: Tensor = self.model(**inputs)[0][rows, columns]
+            return hidden, hidden
+        with _wanted_only(self.model, rows, columns) as taken:
+            decoder_inputs: Tensor = self.model(**inputs).logits
+        return decoder_inputs if self.features == "head" else taken[0], decoder_inputs
+
+    def _read_in_shared_rows(
+        self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same with next to no padding, which else is up to half of the work in training."""
+        shared = SharedRows(inputs["attention_mask"])
+        moved = {name: shared.spread(value) for name, value in inputs.items()}
+        moved["attention_mask"] = shared.attention
+        moved["position_ids"] = shared.positions + first_position(self.model)
+        return self._read(moved, *shared.moved(rows, columns))
+
+    @cached_property
+    def _can_share_rows(self) -> bool:
+        """Whether the model keeps texts in a row apart: tried, as no configuration tells."""
+        if "position_ids" not in inspect.signature(self.model.forward).parameters:
+            return False
+        # One text as long as a row may be, so that a model that sees only so far is found out.
+        length = min(ROW_TOKENS, self.model.config.max_position_embeddings - 2)
+        mask = torch.ones(3, length, dtype=torch.long)
+        mask[1:, length // 4 :] = 0
+        inputs = {"inputs_embeds": self.embed(mask.cumsum(dim=1)), "attention_mask": mask}
+        if self.takes_types:
+            inputs["token_type_ids"] = torch.zeros_like(mask)
+        rows, columns = mask.nonzero(as_tuple=True)
+        with torch.no_grad(), _quiet(self):
+            try:
+                expected = self._read(inputs, rows, columns)[0]
+                found = self._read_in_shared_rows(inputs, rows, columns)[0]
+            except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
+                return False
+        return bool((found - expected).abs().max() <= 1e-3 * expected.abs().max())
 
     def _width(self) -> int:
         """The length of a feature vector."""

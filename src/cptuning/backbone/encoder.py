@@ -20,7 +20,7 @@ _BACKBONE = "backbone"
 _OWN = "prompts.safetensors"
 
 # A batch of so many tokens, padding included: large enough to fill two cores or a small GPU.
-TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
+TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}
 
 
 @dataclass

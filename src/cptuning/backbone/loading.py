@@ -79,15 +79,24 @@ class Backbone:
         """The most tokens the model can read at once."""
         config = self.model.config
         positions = getattr(config, "max_position_embeddings", None) or 1 << 30
-        # RoBERTa counts its positions from padding_idx + 1: the first rows are never used.
-        for module in self.model.modules():
-            position_table = getattr(module, "position_embeddings", None)
-            if isinstance(position_table, torch.nn.Embedding):
-                positions = position_table.num_embeddings
-                if position_table.padding_idx is not None:
-                    positions -= position_table.padding_idx + 1
-                break
+        position_table = _position_table(self.model)
+        if position_table is not None:
+            positions = position_table.num_embeddings - first_position(self.model)
         return min(int(self.tokenizer.model_max_length), int(positions))
+
+
+def first_position(model: PreTrainedModel) -> int:
+    """The number of a text's first position: RoBERTa counts from padding_idx + 1."""
+    table = _position_table(model)
+    return 0 if table is None or table.padding_idx is None else table.padding_idx + 1
+
+
+def _position_table(model: PreTrainedModel) -> torch.nn.Embedding | None:
+    for module in model.modules():
+        table = getattr(module, "position_embeddings", None)
+        if isinstance(table, torch.nn.Embedding):
+            return table
+    return None
 
 
 def load_backbone(name: str | Path = "embedded") -> Backbone:

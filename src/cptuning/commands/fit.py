@@ -45,7 +45,7 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help="Without --dev: cross-fit, or none (a third of the time, nothing measured).",
+            help="Without --dev: cross-fit, or none (half of the time, nothing measured).",
         ),
     ] = "cross-fit",
     folds: Annotated[

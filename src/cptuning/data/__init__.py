@@ -16,7 +16,12 @@ from cptuning.data.named import (
     load_few_shot,
     load_test,
 )
-from cptuning.data.splits import k_shot_split, stratified_folds, unbalanced_split
+from cptuning.data.splits import (
+    k_shot_split,
+    stratified_folds,
+    stratified_sample,
+    unbalanced_split,
+)
 from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
@@ -45,6 +50,7 @@ __all__ = [
     "open_writer",
     "read_table",
     "stratified_folds",
+    "stratified_sample",
     "unbalanced_split",
     "uniform_batch",
 ]

@@ -64,6 +64,22 @@ def stratified_folds(labels: Any, n_folds: int, seed: int) -> IntArray:
     return folds
 
 
+def stratified_sample(labels: Any, most: int, seed: int) -> IntArray:
+    """Rows, in order: all, or of more than ``most`` about so many, some of each class.
+
+    >>> stratified_sample(["a"] * 6 + ["b"], most=4, seed=0).tolist()
+    [2, 3, 4, 5, 6]
+    """
+    labels = as_labels(labels)
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    order = np.random.default_rng(seed).permutation(len(labels)).tolist()
+    by_class = _rows_by_class(labels, order).values()
+    return np.sort(
+        [row for rows in by_class for row in rows[: -(-len(rows) * most // len(labels))]]
+    )
+
+
 def _rows_by_class(labels: list[Hashable], order: Iterable[int]) -> dict[Hashable, list[int]]:
     rows: dict[Hashable, list[int]] = {}
     for row in order:

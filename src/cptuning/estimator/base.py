@@ -255,9 +255,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out, settings = fitted.held_out, fitted.task.settings
         self.settings_ = settings
         self.history_ = fitted.history
-        # Answers to the dev set, or cross-fitted ones to every example that is not alone in its
-        # class, in the order of the data.
+        # Answers to the dev set, or cross-fitted ones to the examples of ``held_out_rows_``, in
+        # the order of the data: all that are not alone in their class, of very many a sample.
         self.held_out_ = held_out
+        self.held_out_rows_ = fitted.held_out_rows
         self.held_out_score_ = held_out.score().accuracy if held_out else None
         self.predictor_: AnyPredictor = fitted.task.predictor(
             label_space,

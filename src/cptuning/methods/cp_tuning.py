@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from cptuning import losses
 from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
-from cptuning.data import LabelSpace
+from cptuning.data import LabelSpace, stratified_sample
 from cptuning.inference import Predictor, SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
@@ -19,6 +19,9 @@ from cptuning.methods.settings import Settings
 from cptuning.methods.task import BatchedTask, Labelled, Split, mean_by_sample
 from cptuning.prompting import Encoding, Template
 from cptuning.training import Processes, chunk_count, gather, in_chunks, recomputed
+
+MOST_REFERENCES = 2048
+"""With more examples than these, evaluations compare with a sample of them."""
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
 
@@ -127,8 +130,10 @@ class CPTuningTask(BatchedTask[Settings]):
             seed=seed,
         )
         self.encoder = encoder
+        # An evaluation must not take longer the more examples there are: so many stand for all.
+        self._references = stratified_sample(split.train.labels, MOST_REFERENCES, seed)
         if settings.centred:
-            encoder.centre_on(self.encodings)
+            encoder.centre_on([self.encodings[row] for row in self._references])
         self.objective = Objective(encoder.module, settings)
         freeze_lower_layers(encoder.module, settings.frozen_share)
 
@@ -157,14 +162,17 @@ class CPTuningTask(BatchedTask[Settings]):
         """Their embeddings."""
         return self.encoder.embed_encodings(encodings)
 
-    def support(self) -> SupportSet:
-        """The training examples as the model sees them now."""
-        embeddings = self.encoder.embed_encodings(self.encodings)
-        return SupportSet(self.split.train.examples, embeddings, self.split.train.labels)
+    def support(self, rows: IntArray | None = None) -> SupportSet:
+        """The training examples, or some of them, as the model sees them now."""
+        known, encodings = self.split.train, self.encodings
+        if rows is not None:
+            known, encodings = known.take(rows), [encodings[row] for row in rows]
+        return SupportSet(known.examples, self.encoder.embed_encodings(encodings), known.labels)
 
     def held_out(self, dev: Labelled) -> HeldOut:
         """Scores by nearness to the training examples."""
-        embeddings, support = self.encoder.embed_encodings(self.dev_encodings), self.support()
+        embeddings = self.encoder.embed_encodings(self.dev_encodings)
+        support = self.support(self._references)
         scores = class_scores(
             embeddings, support, self.n_classes, self.settings.inference, self.settings.k
         )

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from cptuning.data import stratified_folds
+from cptuning.data import stratified_folds, stratified_sample
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
@@ -25,6 +25,9 @@ from cptuning.training import (
     TrainingPlan,
     train,
 )
+
+# Of the examples that a fold leaves out: more would make the choice of the step hardly better.
+_MOST_HELD_OUT = 2048
 
 T_co = TypeVar("T_co", bound=BatchedTask[Any], covariant=True)
 T = TypeVar("T", bound=BatchedTask[Any])
@@ -69,6 +72,8 @@ class Fitted(Generic[T]):
     history: History
     held_out: HeldOut | None
     """Answers to dev examples, or to each training example by a model that had not seen it."""
+    held_out_rows: IntArray | None = None
+    """Which training examples they are answers to, if they are."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What else a result must state: how much was searched, and what for."""
 
@@ -101,7 +106,8 @@ class Fitter(Generic[T]):
             best = _best_step(scores)
             stage = self._stage("training", split, stop_after=best)
             history = replace(stage.run(), scores=scores, best_step=best)
-            return Fitted(stage.task, history, answers[best])
+            rows = [away for _, away in self._folds(split.train.labels, folds).values()]
+            return Fitted(stage.task, history, answers[best], np.sort(np.concatenate(rows)))
         stage = self._stage("training", split)
         history = stage.run()
         return Fitted(stage.task, history, stage.task.answers.by_step.get(history.best_step))
@@ -121,32 +127,48 @@ class Fitter(Generic[T]):
     def _cross_fitted(self, split: Split, folds: int) -> dict[int, HeldOut]:
         """By step, what models answered to the examples that each had not seen.
 
-        They are in the order of the data; examples that are alone in their class are missing.
+        They are in the order of the data; examples that are alone in their class are missing,
+        and of very many all but a sample.
+        The batches are smaller by the share of the examples that is left out, so that after so
+        many steps a model has met its examples as often as one of all the examples will have.
         """
         data = split.train
-        fold_of = stratified_folds(data.labels, folds, self.run.seed)
-        # An example that is alone in its class can't be answered by a model without it.
-        alone = np.bincount(data.labels)[data.labels] < 2
         by_fold: list[dict[int, HeldOut]] = []
         rows: list[IntArray] = []
-        for fold in range(folds):
-            left_out = (fold_of == fold) & ~alone
-            if left_out.any():
-                rest, away = np.flatnonzero(~left_out), np.flatnonzero(left_out)
-                part = replace(split, train=data.take(rest), dev=data.take(away))
-                stage = self._stage(f"fold {fold + 1} of {folds}", part)
-                by_fold.append(self._finished_answers(stage))
-                rows.append(away)
-        if not by_fold:
-            raise CPTuningError(
-                "Every class has a single example, so none can be left out for cross-fitting: "
-                'add examples, give a dev set, or use validation="none".'
+        for fold, (rest, away) in self._folds(data.labels, folds).items():
+            part = replace(
+                split,
+                train=data.take(rest),
+                dev=data.take(away),
+                share=len(rest) / len(data.labels),
             )
+            stage = self._stage(f"fold {fold + 1} of {folds}", part)
+            by_fold.append(self._finished_answers(stage))
+            rows.append(away)
         steps = sorted(set.intersection(*(set(answers) for answers in by_fold)))
         order = np.argsort(np.concatenate(rows))
         return {
             step: HeldOut.joined([fold[step] for fold in by_fold]).take(order) for step in steps
         }
+
+    def _folds(self, labels: IntArray, folds: int) -> dict[int, tuple[IntArray, IntArray]]:
+        """By fold, the rows that it trains on, and those that it leaves out and answers."""
+        fold_of = stratified_folds(labels, folds, self.run.seed)
+        # An example that is alone in its class can't be answered by a model without it.
+        alone = np.bincount(labels)[labels] < 2
+        rows = {}
+        for fold in range(folds):
+            left_out = (fold_of == fold) & ~alone
+            if left_out.any():
+                rest, away = np.flatnonzero(~left_out), np.flatnonzero(left_out)
+                answered = stratified_sample(labels[away], _MOST_HELD_OUT, self.run.seed)
+                rows[fold] = rest, away[answered]
+        if not rows:
+            raise CPTuningError(
+                "Every class has a single example, so none can be left out for cross-fitting: "
+                'add examples, give a dev set, or use validation="none".'
+            )
+        return rows
 
     def _finished_answers(self, stage: "_Stage[T]") -> dict[int, HeldOut]:
         if not stage.task.answers.finished:
@@ -192,14 +214,14 @@ class Fitter(Generic[T]):
             a_reading = (perf_counter() - started) / len(batch)
         finally:
             self.learner.module.load_state_dict(self._initial)
-        folds = 0 if split.dev is not None else folds
-        trainings = folds + 1 if folds > 1 else 1
+        cross_fits = split.dev is None and folds > 1
+        # Each fold's batches lack a fold's share: together the folds cost folds - 1 trainings.
+        steps = self.plan.steps * (folds if cross_fits else 1)
         # Each evaluation reads what is trained on and what is held out: in cross-fitting, all.
         evaluated = len(split.train.examples) + (len(split.dev.examples) if split.dev else 0)
         evaluations = (self.plan.steps // self.plan.evaluate_every + 1) * (
-            trainings - 1 or bool(split.dev)
+            folds if cross_fits else bool(split.dev)
         )
-        steps = self.plan.steps * trainings
         return watch.seconds * steps + a_reading * evaluated * evaluations
 
     @property

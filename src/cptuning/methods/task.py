@@ -15,7 +15,7 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.training_settings import TrainingSettings
-from cptuning.prompting import Encoding, Layout, collate, mask_batch
+from cptuning.prompting import Encoding, LaidOut, Layout, collate, mask_batch
 from cptuning.training import Processes, Score
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ class Split:
     train: Labelled
     dev: Labelled | None = None
     unlabeled: Examples | None = None
+    share: float = 1.0
+    """Which part of the examples this is: batches of it are as much smaller."""
 
+
+# A batch of fewer would hold no two classes with a pair each.
+_LEAST_BATCH = 4
 
 S = TypeVar("S", bound=TrainingSettings)
 
@@ -69,11 +74,11 @@ class BatchedTask(ABC, Generic[S]):
         self.n_classes = n_classes
         self.seed = seed
         self.answers = answers or Answers()
-        # Texts are tokenised once; a batch only picks and masks.
-        self.encodings = layout.encode(split.train.examples)
+        # Of few texts each is tokenised once; a batch only picks and masks.
+        self.encodings: Sequence[Encoding] = LaidOut(layout, split.train.examples)
         self.dev_encodings = layout.encode(split.dev.examples) if split.dev else []
-        self.unlabeled_encodings = layout.encode(split.unlabeled) if split.unlabeled else []
-        self.batch_size = self._divisible(min(settings.batch_size, len(self.encodings)))
+        self.unlabeled_encodings = LaidOut(layout, split.unlabeled) if split.unlabeled else []
+        self.batch_size = self._batch_size()
 
     @abstractmethod
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
@@ -160,7 +165,9 @@ class BatchedTask(ABC, Generic[S]):
     def _on_device(self, array: np.ndarray) -> Tensor:
         return torch.as_tensor(array).to(self.processes.device, non_blocking=True)
 
-    def _divisible(self, size: int) -> int:
+    def _batch_size(self) -> int:
+        whole, least = self.settings.batch_size, max(_LEAST_BATCH, self.processes.count)
+        size = min(whole, max(least, round(whole * self.split.share)), len(self.encodings))
         size -= size % self.processes.count
         if size == 0:
             raise CPTuningError(

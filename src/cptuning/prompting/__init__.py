@@ -2,6 +2,7 @@
 
 from cptuning.prompting.catalog import TaskPrompt, default_template, study_prompts, task_prompt
 from cptuning.prompting.collate import Batch, collate, token_budget_batches
+from cptuning.prompting.laid_out import LaidOut
 from cptuning.prompting.layout import Encoding, Layout, SpecialTokens
 from cptuning.prompting.masking import Targets, mask_batch, mask_text
 from cptuning.prompting.template import Template
@@ -9,6 +10,7 @@ from cptuning.prompting.template import Template
 __all__ = [
     "Batch",
     "Encoding",
+    "LaidOut",
     "Layout",
     "SpecialTokens",
     "Targets",

@@ -54,16 +54,13 @@ class Checkpoint:
         self, trained: dict[str, torch.nn.Parameter], optimizer: torch.optim.Optimizer
     ) -> None:
         """Put weights and moments back."""
-        fused = optimizer.defaults["fused"]
         with torch.no_grad():
             for name, parameter in trained.items():
                 parameter.copy_(self.weights[name])
                 if name in self.moments[_MOMENTS[0]]:
                     optimizer.state[parameter] = {
                         # A fused optimiser counts on the device.
-                        "step": torch.tensor(
-                            float(self.step), device=parameter.device if fused else "cpu"
-                        ),
+                        "step": torch.tensor(float(self.step), device=parameter.device),
                         **{
                             m: self.moments[m][name].to(parameter.device, copy=True)
                             for m in _MOMENTS

@@ -1,0 +1,85 @@
+"""SetFit on the embedded backbone: the other side of every comparison of speed.
+
+Mean pooling, as SetFit's own models have it, and SetFit's default arguments.
+"""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+# Read when the hub's library is imported: SetFit's model card looks for models there.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+
+from cptuning.backbone import Backbone, load_backbone
+from cptuning.backbone.loading import quiet_transformers
+
+
+class OtherWorkError(Exception):
+    """The two sides did not do the same work, so their times can't be compared."""
+
+
+def require_same(what: str, ours: Any, theirs: Any) -> None:
+    """Stop the benchmark where the two sides differ.
+
+    >>> require_same("threads", 2, 1)
+    Traceback (most recent call last):
+    ...
+    benchmarks.setfit_side.OtherWorkError: The sides differ in threads: ours 2, theirs 1.
+    """
+    if ours != theirs:
+        raise OtherWorkError(f"The sides differ in {what}: ours {ours}, theirs {theirs}.")
+
+
+def saved_backbone(folder: Path, backbone: Backbone | None = None) -> Path:
+    """The folder with the embedded backbone (or another one) as transformers writes it."""
+    backbone = backbone or load_backbone("embedded")
+    with quiet_transformers():
+        backbone.model.save_pretrained(folder)
+        backbone.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def setfit_model(folder: Path, max_length: int) -> Any:
+    """An untrained SetFit model on that backbone."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+    from setfit import SetFitModel
+    from sklearn.linear_model import LogisticRegression
+
+    with quiet_transformers():
+        words = Transformer(str(folder), max_seq_length=max_length)
+        pooling = Pooling(words.get_embedding_dimension(), pooling_mode="mean")
+        body = SentenceTransformer(modules=[words, pooling], device="cpu")
+    return SetFitModel(model_body=body, model_head=LogisticRegression())
+
+
+def train_setfit(model: Any, texts: list[str], labels: list[str], seed: int, folder: Path) -> None:
+    """SetFit's default recipe: one epoch of all unique pairs, oversampled, in batches of 16."""
+    from datasets import Dataset
+    from setfit import Trainer, TrainingArguments
+
+    arguments = TrainingArguments(
+        seed=seed,
+        output_dir=str(folder),
+        report_to="none",
+        save_strategy="no",
+        logging_strategy="no",
+        show_progress_bar=False,
+    )
+    codes = {label: code for code, label in enumerate(sorted(set(labels)))}
+    data = Dataset.from_dict({"text": texts, "label": [codes[label] for label in labels]})
+    model.labels = sorted(codes)
+    Trainer(model, args=arguments, train_dataset=data).train()
+
+
+def encoder_hash(encoder: torch.nn.Module, names: set[str] | None = None) -> str:
+    """A fingerprint of an encoder's weights, or of those that are named."""
+    state = encoder.state_dict()
+    digest = sha256()
+    for name in sorted(names or state):
+        digest.update(name.encode())
+        digest.update(state[name].detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
