@@ -81,8 +81,8 @@ def reasons_for(
         nearest, values = replace(support, index=None).take(members).nearest(queries[asked], k)
         for number, its_rows, its_values in zip(asked, members[nearest], values, strict=True):
             found[number][:] = map(evidence, its_rows, its_values)
-    for number, because in enumerate(found):
-        is_nearer = all(similarities[number, 0] > own_one.similarity for own_one in because)
-        if is_nearer and not is_own[number, 0]:
-            because.against = evidence(rows[number, 0], similarities[number, 0])
+    for place, because in enumerate(found):
+        is_nearer = all(similarities[place, 0] > own_one.similarity for own_one in because)
+        if is_nearer and not is_own[place, 0]:
+            because.against = evidence(rows[place, 0], similarities[place, 0])
     return found
