@@ -61,12 +61,15 @@ class PromptedEncoder(nn.Module):
     def forward(
         self,
         input_ids: Tensor,
-        attention_mask: Tensor,
+        attention_mask: Tensor | None,
         token_type_ids: Tensor,
         rows: Tensor,
         columns: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """The features and the decoder's inputs at the positions (rows[i], columns[i])."""
+        """The features and the decoder's inputs at the positions (rows[i], columns[i]).
+
+        Texts of one length need no ``attention_mask``.
+        """
         inputs = {
             "inputs_embeds": self.embed(input_ids),
             "attention_mask": attention_mask,

@@ -15,6 +15,10 @@ def export(
         Path, typer.Argument(metavar="OUTPUT", help="The folder for the exported model.")
     ],
     to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: onnx.")] = "onnx",
+    int8: Annotated[
+        bool,
+        typer.Option("--int8", help="8-bit weights and products: smaller, faster, nearly equal."),
+    ] = False,
 ) -> None:
     """Write a model as ONNX: it then predicts, explains and takes new examples without torch."""
     from cptuning.export import export_onnx
@@ -24,5 +28,5 @@ def export(
         raise CPTuningError(f"There is no export to {to!r}: use --to onnx.")
     classifier = load(model, device="cpu")
     check_place(output)
-    export_onnx(classifier, output)
+    export_onnx(classifier, output, int8=int8)
     typer.echo(f"The exported model is in {output}: use it like any other, without torch.")
