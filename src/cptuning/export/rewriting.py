@@ -77,7 +77,7 @@ def _is_row_wise(graph: Graph, node: onnx.NodeProto) -> bool:
     if node.op_type == "MatMul":
         return node.input[1] in graph.constants
     if node.op_type == "LayerNormalization":
-        return attributes(node).get("axis", -1) == -1
+        return bool(attributes(node).get("axis", -1) == -1)
     # A bias has a row of its own for each query: such attention stays as it is.
     return node.op_type == _ATTENTION and len(node.input) == 3
 

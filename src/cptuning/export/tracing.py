@@ -1,10 +1,10 @@
 """From torch to an ONNX graph: token ids in, the unit vector at [OMSK] out."""
 
-import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from copy import deepcopy
+from functools import partial
 from io import BytesIO, StringIO
 from typing import Any
 
@@ -79,7 +79,9 @@ def _attend(
     **_more: Any,
 ) -> tuple[Tensor, None]:
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return _Attention.apply(query, key, value, bias, float(scale), int(query.shape[1])), None
+    heads = int(query.shape[1])
+    attended: Tensor = _Attention.apply(query, key, value, bias, float(scale), heads)  # type: ignore[no-untyped-call]
+    return attended, None
 
 
 class _Embedder(nn.Module):
@@ -90,13 +92,15 @@ class _Embedder(nn.Module):
         self.encoder = deepcopy(encoder).to("cpu").eval()  # the original stays as it is
         self.encoder.model.set_attn_implementation(attention)
         table = self.encoder.model.get_input_embeddings().weight
+        assert isinstance(table, Tensor)
         # Prompt vectors are the rows past the vocabulary's end, as their ids say.
         rows = torch.cat([table, self.encoder.prompts]).detach()
-        self.encoder.embed = lambda ids: embedding(ids, rows)  # type: ignore[method-assign]
+        self.encoder.embed = partial(embedding, weight=rows)  # type: ignore[method-assign]
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor, outputs: Tensor) -> Tensor:
         def take(_module: nn.Module, _inputs: Any, output: Any) -> Any:
-            output.last_hidden_state = _Row.apply(output.last_hidden_state, outputs)
+            hidden = output.last_hidden_state
+            output.last_hidden_state = _Row.apply(hidden, outputs)  # type: ignore[no-untyped-call]
             return output
 
         # Without padding there is nothing to mask; and with one row left, it is the wanted one.
@@ -123,12 +127,12 @@ def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
         torch.onnx.export(
             _Embedder(encoder, attention),
             sample,
-            file,
+            file,  # type: ignore[arg-type]  # The old exporter takes open files as well.
             input_names=list(INPUTS),
             output_names=["embeddings"],
             dynamic_axes={
-                **dict.fromkeys(INPUTS[:2], {0: "batch", 1: "length"}),
-                **dict.fromkeys((OUTPUTS, "embeddings"), {0: "batch"}),
+                **{name: {0: "batch", 1: "length"} for name in INPUTS[:2]},
+                **{name: {0: "batch"} for name in (OUTPUTS, "embeddings")},
             },
             opset_version=OPSET,
             dynamo=False,

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.inference.support import FloatArray
+from cptuning.inference.support import FloatArray, IntArray
 from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
 
 ONNX_FILE = "encoder.onnx"
@@ -41,15 +41,21 @@ class OnnxEncoder:
     def embed(self, examples: Examples) -> FloatArray:
         """L2-normalised [OMSK] embeddings, one row an example, in their order."""
         encodings = self.layout.encode(examples)
-        batches = token_budget_batches([len(e) for e in encodings], _TOKEN_BUDGET, padding=False)
-        batches.reverse()  # Long ones first: no core is left with one when the others are done.
-        pieces = self._pool.map(
-            lambda rows: run(self._session, [encodings[i] for i in rows])[0], batches
+        return self.in_batches(
+            [len(encoding) for encoding in encodings],
+            lambda rows: run(self._session, [encodings[i] for i in rows])[0],
         )
-        gathered: FloatArray = np.concatenate(list(pieces))
-        embeddings = np.empty_like(gathered)
-        embeddings[np.concatenate(batches)] = gathered
-        return embeddings
+
+    def in_batches(
+        self, lengths: Sequence[int], compute: Callable[[IntArray], FloatArray]
+    ) -> FloatArray:
+        """What is computed of batches of examples of one length, one row each, in their order."""
+        batches = token_budget_batches(lengths, _TOKEN_BUDGET, padding=False)
+        batches.reverse()  # Long ones first: no core is left with one when the others are done.
+        gathered = np.concatenate(list(self._pool.map(compute, batches)))
+        ordered = np.empty_like(gathered)
+        ordered[np.concatenate(batches)] = gathered
+        return ordered
 
 
 def available_threads() -> int:
