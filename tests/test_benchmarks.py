@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import few_shot, presets
+from benchmarks import few_shot, prediction, presets
 from benchmarks.runs import run_all
+from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
 
 
@@ -89,3 +91,36 @@ def test_the_table_tells_mean_spread_and_majority():
     assert rows[3] == "| embedded, default | 80.0 ± 7.1 | 80.0 |"
     fewer = few_shot.table(records[:2]).splitlines()
     assert fewer[3].startswith("| embedded, default (2 to 2 splits)")
+
+
+def test_the_prediction_section_compares_round_by_round():
+    result = prediction.Result(
+        {
+            prediction.SETFIT: [100.0, 50.0, 80.0],
+            prediction.FLOAT32: [150.0, 100.0, 112.0],
+            prediction.INT8: [300.0, 200.0, 320.0],
+            prediction.PRODUCTS: [200.0, 125.0, 160.0],
+        },
+        texts=872,
+        threads=2,
+    )
+    text = prediction.section(result)
+    assert "| cptuning, float32 | 112 (100 to 150) | 1.50 (1.40 to 2.00) |" in text
+    assert "reaches 75 (70 to 80) % of its matrix products alone" in text
+
+
+def test_the_prediction_benchmark_stops_where_the_work_is_not_the_same(tiny):
+    classifier = CPTuningClassifier(
+        backbone=str(tiny("bert")), steps=0, max_length=64, validation="none", verbose=False
+    ).fit(["good film", "bad film"], ["good", "bad"])
+    weights = classifier.predictor_.encoder.module.model.base_model.state_dict()
+    other = {name: weight + 1 for name, weight in weights.items()}
+    for theirs, complaint in ((other, "backbones differ"), (weights, "different lengths")):
+        body = SimpleNamespace(state_dict=lambda theirs=theirs: theirs)
+        setfit = SimpleNamespace(model_body=FakeBody([SimpleNamespace(auto_model=body)]))
+        with pytest.raises(SystemExit, match=complaint):
+            prediction.check_same_work(setfit, classifier, {}, threads=1)
+
+
+class FakeBody(list):
+    max_seq_length = 128

@@ -27,6 +27,11 @@ class Graph:
                 self.constants[node.output[0]] = numpy_helper.to_array(attributes(node)["value"])
             else:
                 self.nodes.append(node)
+        outputs = {output.name for output in model.graph.output}
+        for node in self.nodes:  # Layers that share weights have copies of them.
+            if node.op_type == "Identity" and node.output[0] not in outputs:
+                self.replace(node.output[0], node.input[0])
+        self.prune()
 
     def maker(self, value: str) -> onnx.NodeProto | None:
         """The node that a value comes from; none for constants and the graph's inputs."""

@@ -29,9 +29,10 @@ def quantized(model: onnx.ModelProto, samples: Sequence[Encoding]) -> onnx.Model
     graph = Graph(model)
     products = [n for n in graph.nodes if n.op_type == "MatMul" and _is_matrix(graph, n.input[1])]
     tables = [n for n in graph.nodes if n.op_type == "Gather" and _is_matrix(graph, n.input[0])]
-    ranges = channel_ranges(model, sorted({node.input[0] for node in products}), samples)
-    for node in products:
-        _quantize_product(graph, node, *ranges[node.input[0]])
+    found = channel_ranges(model, sorted({node.input[0] for node in products}), samples)
+    # Looked up at once: a product that feeds another gives its result a new name.
+    for node, ranges in [(node, found[node.input[0]]) for node in products]:
+        _quantize_product(graph, node, *ranges)
     for node in tables:
         _quantize_table(graph, node)
     return graph.model()

@@ -16,6 +16,7 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from cptuning.backbone import PromptedEncoder
+from cptuning.backbone.loading import quiet_transformers
 
 OUTPUTS = "outputs"
 INPUTS = ("input_ids", "token_type_ids", OUTPUTS)
@@ -142,7 +143,7 @@ def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Tracing warns of sizes that might be taken as constants; what comes out is compared."""
-    with redirect_stdout(StringIO()), warnings.catch_warnings():
+    """Tracing warns of sizes that might be constants, and of attention; the result is compared."""
+    with redirect_stdout(StringIO()), warnings.catch_warnings(), quiet_transformers():
         warnings.simplefilter("ignore")
         yield
