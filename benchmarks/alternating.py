@@ -2,7 +2,7 @@
 
     times = alternate({"ours": ours, "theirs": theirs}, rounds=5)
     times.median("ours")           # seconds
-    str(times.ratio("theirs", "ours"))  # "2.41 (2.30 to 2.55)"
+    f"{times.ratio('theirs', 'ours')}"  # "2.41 (2.30 to 2.55)"
 
 In turns, because a machine gets slower and faster by the minute: what one round does to one side
 it does to the other, so a ratio is taken within each round and never across them.
@@ -23,8 +23,9 @@ class Ratio:
     least: float
     most: float
 
-    def __str__(self) -> str:
-        return f"{self.median:.2f} ({self.least:.2f} to {self.most:.2f})"
+    def __format__(self, digits: str) -> str:
+        one = digits or ".2f"
+        return f"{self.median:{one}} ({self.least:{one}} to {self.most:{one}})"
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def table(times: Times) -> str:
     for name in times.seconds:
         accuracies = [100 * score.accuracy for score in times.results[name]]
         spread = f" ± {np.std(accuracies, ddof=1):.1f}" if len(accuracies) > 1 else ""
-        share = "1" if name == THEIRS else str(times.ratio(name, THEIRS))
+        share = "1" if name == THEIRS else f"{times.ratio(name, THEIRS)}"
         lines.append(
             f"| {name} | {times.median(name):.1f} | {share} | {np.mean(accuracies):.1f}{spread} |"
         )

@@ -41,7 +41,7 @@ def test_the_ratio_is_taken_within_rounds():
     """The machine was ten times slower in the last round, for both."""
     times = Times({"a": [2.0, 2.2, 20.0], "b": [1.0, 1.0, 10.0]}, {})
     assert times.ratio("a", "b") == Ratio(2.0, 2.0, 2.2)
-    assert str(times.ratio("a", "b")) == "2.00 (2.00 to 2.20)"
+    assert f"{times.ratio('a', 'b')}" == "2.00 (2.00 to 2.20)"
     assert times.median("b") == 1.0
 
 

@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from copy import deepcopy
 from types import SimpleNamespace
 
 import numpy as np
+import onnx
 import pytest
 from tests.export import base_install
 from tests.tiny import ARCHITECTURES, PAIRS, SINGLES
@@ -13,7 +15,9 @@ from tests.tiny import ARCHITECTURES, PAIRS, SINGLES
 import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
-from cptuning.export import export_onnx
+from cptuning.export import export_onnx, graphs
+from cptuning.export.tracing import OUTPUTS
+from cptuning.inference.onnx_encoder import ONNX_FILE
 
 TRAINING = {
     "single": ["great movie", "I loved it", "so good", "dull film", "boring book", "bad food"],
@@ -41,13 +45,24 @@ CASES = [
     for kind in ("single", "pair")
     if kind == "pair" or architecture in ("bert", "roberta", "albert")
 ]
+INT8_CASES = [("bert", "single"), ("albert", "single"), ("modernbert", "pair")]
+# DeBERTa and MPNet compute attention in a way of their own: its parts stay apart.
+ONE_OPERATOR = ("bert", "roberta", "albert", "electra", "distilbert", "modernbert")
+# ModernBERT's local attention has a bias with a row for each query: they all stay.
+ONE_QUERY = ("bert", "roberta", "albert", "electra", "distilbert")
+ONE_ROW = tuple(name for name in ARCHITECTURES if name != "deberta-v2")
+
+
+def write_job(place, kind):
+    job = {"texts": TEXTS[kind], "more": MORE[kind]}
+    (place / "job.json").write_text(json.dumps(job), "utf-8")
 
 
 @pytest.fixture(scope="module")
 def cases(tiny, tmp_path_factory):
     """Each exported model's answers in a process without torch, beside those of its original."""
     root = tmp_path_factory.mktemp("exports")
-    originals, places = {}, {}
+    originals, places, graphs = {}, {}, {}
     for architecture, kind in CASES:
         place = places[architecture, kind] = root / f"{architecture}-{kind}"
         place.mkdir()
@@ -56,11 +71,19 @@ def cases(tiny, tmp_path_factory):
         )
         classifier.fit(TRAINING[kind], LABELS)
         export_onnx(classifier, place / "exported")
+        graphs[architecture, kind] = onnx.load(place / "exported" / ONNX_FILE).graph
         if architecture == "bert":
             classifier.save(place / "saved")
-        job = {"texts": TEXTS[kind], "more": MORE[kind]}
-        (place / "job.json").write_text(json.dumps(job), "utf-8")
+        write_job(place, kind)
         originals[architecture, kind] = classifier
+    for architecture, kind in INT8_CASES:
+        case = architecture, kind, "int8"
+        place = places[case] = root / "-".join(case)
+        place.mkdir()
+        originals[case] = originals[architecture, kind]
+        export_onnx(originals[case], place / "exported", int8=True)
+        graphs[case] = onnx.load(place / "exported" / ONNX_FILE).graph
+        write_job(place, kind)
     command = [sys.executable, base_install.__file__, *map(str, places.values())]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -70,6 +93,7 @@ def cases(tiny, tmp_path_factory):
             place=place,
             texts=TEXTS[case[1]],
             more=MORE[case[1]],
+            graph=graphs[case],
             answers=np.load(place / "answers.npz"),
         )
         for case, place in places.items()
@@ -79,6 +103,11 @@ def cases(tiny, tmp_path_factory):
 @pytest.fixture(params=CASES, ids="-".join)
 def case(request, cases):
     return cases[request.param]
+
+
+@pytest.fixture(params=INT8_CASES, ids="-".join)
+def int8(request, cases):
+    return cases[*request.param, "int8"]
 
 
 @pytest.mark.parametrize("batches", ["embeddings", "alone", "some"])
@@ -94,6 +123,90 @@ def test_answers_are_the_same(case):
     np.testing.assert_allclose(case.answers["probabilities"], probabilities, atol=1e-4)
     nearest = [evidence[0].similarity for evidence in case.original.explain(case.texts, k=1)]
     np.testing.assert_allclose(case.answers["nearest"], nearest, atol=1e-5)
+
+
+def attention_of(case):
+    return [node for node in case.graph.node if node.op_type == "MultiHeadAttention"]
+
+
+@pytest.mark.parametrize("architecture", ONE_OPERATOR)
+def test_attention_is_one_operator_a_layer(cases, architecture):
+    assert len(attention_of(cases[architecture, "pair"])) == 2
+
+
+@pytest.mark.parametrize("architecture", ONE_QUERY)
+def test_the_last_attention_has_one_query(cases, architecture):
+    case = cases[architecture, "pair"]
+    first, last = attention_of(case)
+    makers = {value: node for node in case.graph.node for value in node.output}
+
+    def before(value):
+        """All that a value is computed from."""
+        node = makers.get(value)
+        return {value}.union(*map(before, node.input)) if node else {value}
+
+    assert OUTPUTS in before(last.input[0])
+    assert OUTPUTS not in before(last.input[1]) | before(last.input[2])
+    assert OUTPUTS not in before(first.output[0])
+
+
+@pytest.mark.parametrize("architecture", ONE_ROW)
+def test_feed_forward_and_head_of_the_last_layer_read_one_row(cases, architecture):
+    nodes = cases[architecture, "pair"].graph.node
+    late = {OUTPUTS}
+    wide = 0
+    for node in nodes:
+        if late & set(node.input):
+            late.update(node.output)
+        elif node.op_type in ("Erf", "Tanh"):  # the activation between two products
+            wide += 1
+    assert wide == 1  # the first layer's
+
+
+def test_int8_answers_are_nearly_the_same(int8):
+    # Of texts that are like the labelled examples: it is these that the scales are made for.
+    like = [int8.texts.index(text) for text in int8.original.predictor_.support.examples]
+    expected = int8.original.transform(int8.texts)[like]
+    assert (int8.answers["embeddings"][like] * expected).sum(axis=1).mean() > 0.98
+    agree = int8.answers["labels"] == int8.original.predict(int8.texts)
+    assert agree[like].mean() >= 0.8
+    assert int8.answers["again classes"].tolist() == ["bad", "good", "new"]
+
+
+@pytest.mark.parametrize("batches", ["alone", "some"])
+def test_an_int8_answer_does_not_depend_on_the_other_texts(int8, batches):
+    np.testing.assert_allclose(int8.answers[batches], int8.answers["embeddings"], atol=1e-6)
+
+
+def test_int8_folders_are_smaller(cases):
+    def size(case):
+        return (cases[case].place / "again" / ONNX_FILE).stat().st_size
+
+    assert size(("bert", "single", "int8")) < size(("bert", "single"))
+
+
+def test_a_graph_that_is_wrong_or_fails_is_not_taken(cases, tmp_path, monkeypatch):
+    original = cases["bert", "single"].original
+    plain = graphs._plain_graph
+
+    def wrong(module):
+        module = deepcopy(module)
+        module.centre += 1
+        return plain(module)
+
+    def failing(module):
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr(graphs, "_fused_graph", wrong)
+    monkeypatch.setattr(graphs, "_eager_graph", failing)
+    export_onnx(original, tmp_path / "plain")
+    found = cptuning.load(tmp_path / "plain").transform(TEXTS["single"])
+    np.testing.assert_allclose(found, original.transform(TEXTS["single"]), atol=1e-5)
+
+    monkeypatch.setattr(graphs, "_plain_graph", failing)
+    with pytest.raises(CPTuningError, match="can't be exported"):
+        export_onnx(original, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("folder", ["again", "exported"])

@@ -64,18 +64,24 @@ class PromptedEncoder(nn.Module):
     def forward(
         self,
         input_ids: Tensor,
-        attention_mask: Tensor,
+        attention_mask: Tensor | None,
         token_type_ids: Tensor,
         rows: Tensor,
         columns: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """The features and the decoder's inputs at the positions (rows[i], columns[i])."""
-        inputs = {"inputs_embeds": self.embed(input_ids), "attention_mask": attention_mask}
+        """The features and the decoder's inputs at the positions (rows[i], columns[i]).
+
+        Texts of one length need no ``attention_mask``.
+        """
+        inputs = {"inputs_embeds": self.embed(input_ids)}
         if self.takes_types:
             inputs["token_type_ids"] = token_type_ids
-        # On a GPU padding costs little, and looking at the lengths makes the host wait for it.
-        shares = self.training and input_ids.device.type == "cpu" and self._can_share_rows
-        read = self._read_in_shared_rows if shares else self._read
+        read = self._read
+        if attention_mask is not None:
+            inputs["attention_mask"] = attention_mask
+            # On a GPU padding costs little, and looking at the lengths makes the host wait for it.
+            if self.training and input_ids.device.type == "cpu" and self._can_share_rows:
+                read = self._read_in_shared_rows
         features, decoder_inputs = read(inputs, rows, columns)
         return features - self.centre, decoder_inputs
 

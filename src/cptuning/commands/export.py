@@ -12,9 +12,18 @@ from cptuning.errors import CPTuningError
 def export(
     model: options.Model,
     output: Annotated[
-        Path, typer.Argument(metavar="OUTPUT", help="The folder for the exported model.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[OUTPUT]",
+            help="The folder for the exported model; MODEL-onnx or MODEL-int8 if not given.",
+            show_default=False,
+        ),
+    ] = None,
     to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: onnx.")] = "onnx",
+    int8: Annotated[
+        bool,
+        typer.Option("--int8", help="8-bit weights and products: smaller, faster, nearly equal."),
+    ] = False,
 ) -> None:
     """Write a model as ONNX: it then predicts, explains and takes new examples without torch."""
     from cptuning.export import export_onnx
@@ -23,6 +32,9 @@ def export(
     if to != "onnx":
         raise CPTuningError(f"There is no export to {to!r}: use --to onnx.")
     classifier = load(model, device="cpu")
+    if output is None:
+        model = model.absolute()
+        output = model.with_name(f"{model.name}-{'int8' if int8 else 'onnx'}")
     check_place(output)
-    export_onnx(classifier, output)
+    export_onnx(classifier, output, int8=int8)
     typer.echo(f"The exported model is in {output}: use it like any other, without torch.")

@@ -74,7 +74,7 @@ def reasons_for(
     for its_rows, values, own in zip(rows, similarities, is_own, strict=True):
         found.append(Reasons(map(evidence, its_rows[own][:k], values[own][:k])))
     # Where the nearest of all are of other classes, the whole of the answer's is searched.
-    is_short = np.array([len(because) < k for because in found]) & (rows.shape[1] < len(support))
+    is_short = (is_own.sum(axis=1) < k) & (rows.shape[1] < len(support))
     for answer in np.unique(answers[is_short]):
         asked = np.flatnonzero(is_short & (answers == answer))
         members = np.flatnonzero(support.labels == answer)

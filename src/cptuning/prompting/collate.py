@@ -37,20 +37,29 @@ def collate(encodings: Sequence[Encoding], pad: int) -> Batch:
     return Batch(ids, mask, types, outputs)
 
 
-def token_budget_batches(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
+def token_budget_batches(
+    lengths: Sequence[int], budget: int, *, padding: bool = True
+) -> list[NDArray[np.int64]]:
     """Indices of the examples, sorted by length and cut so that a padded batch fits the budget.
 
-    An example longer than the budget gets a batch of its own.
+    An example longer than the budget gets a batch of its own. Without ``padding`` only examples
+    of one length come together.
 
-    >>> [batch.tolist() for batch in token_budget_batches([5, 2, 9, 2], budget=10)]
-    [[1, 3], [0], [2]]
+    >>> [batch.tolist() for batch in token_budget_batches([5, 2, 4, 2], budget=10)]
+    [[1, 3], [2, 0]]
+    >>> [batch.tolist() for batch in token_budget_batches([5, 2, 4, 2], budget=10, padding=False)]
+    [[1, 3], [2], [0]]
     """
     order = np.argsort(np.asarray(lengths, dtype=np.int64), kind="stable")
     batches: list[NDArray[np.int64]] = []
     start = 0
     for end in range(1, len(order) + 1):
         # Sorted: the example at `end` would be the longest of the batch that it joins.
-        if end == len(order) or lengths[order[end]] * (end + 1 - start) > budget:
+        if (
+            end == len(order)
+            or lengths[order[end]] * (end + 1 - start) > budget
+            or (lengths[order[end]] != lengths[order[start]] and not padding)
+        ):
             batches.append(order[start:end])
             start = end
     return batches

@@ -1,0 +1,91 @@
+"""Whether exported models answer as torch does, on the paper's test sets.
+
+    CPTUNING_DATA=folder python -m benchmarks.agreement [--datasets SST-2] [--rows N] [--steps N]
+
+For each data set, trains on a 16-shot split (``--steps 0``: not at all), exports in float32 and in
+8 bits, and compares the labels on the test set. Answers whose two best scores differ by less than
+1e-4 in torch are counted apart: there, rounding decides.
+"""
+
+import argparse
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import cptuning
+from cptuning import CPTuningClassifier
+from cptuning.data import PAPER_DATASETS, Examples, load_dataset_split
+from cptuning.export import export_onnx
+
+TIE = 1e-4
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the answers of an exported model compare with torch's."""
+
+    texts: int
+    ties: int
+    other_labels: int
+    """Of the texts that are no tie in torch."""
+    cosine: float
+    """The mean similarity of the embeddings."""
+
+    @property
+    def share(self) -> float:
+        """How many of the answers are the same, ties left out."""
+        return 1 - self.other_labels / max(self.texts - self.ties, 1)
+
+
+def compare(original: CPTuningClassifier, exported: CPTuningClassifier, test: Examples):
+    """Both models' answers to the same texts."""
+    expected, found = original.transform(test), exported.transform(test)
+    scores = np.sort(original.predictor_.scores(expected), axis=1)
+    ties = scores[:, -1] - scores[:, -2] < TIE
+    other = original.predictor_.labels_of(expected) != exported.predictor_.labels_of(found)
+    return Agreement(
+        texts=len(test),
+        ties=int(ties.sum()),
+        other_labels=int((other & ~ties).sum()),
+        cosine=float((expected * found).sum(axis=1).mean()),
+    )
+
+
+def exports(classifier: CPTuningClassifier, folder: Path) -> dict[str, CPTuningClassifier]:
+    """The classifier as it comes back from its exported folders."""
+    found = {}
+    for name, int8 in (("float32", False), ("int8", True)):
+        export_onnx(classifier, folder / name, int8=int8)
+        found[name] = cptuning.load(folder / name)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--datasets", nargs="*", default=list(PAPER_DATASETS))
+    parser.add_argument("--rows", type=int, help="at most so many of each test set")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--seed", type=int, default=13)
+    chosen = parser.parse_args()
+    print("| | | texts | ties | other labels | the same | mean cosine |")
+    print("|---|---|---|---|---|---|---|")
+    for name in chosen.datasets:
+        split = load_dataset_split(name, seed=chosen.seed)
+        rows = np.random.default_rng(0).permutation(len(split.test))[: chosen.rows]
+        classifier = CPTuningClassifier(
+            steps=chosen.steps, validation="none", random_state=chosen.seed, verbose=False
+        ).fit(split.train, split.train_labels)
+        with tempfile.TemporaryDirectory() as folder:
+            for precision, exported in exports(classifier, Path(folder)).items():
+                found = compare(classifier, exported, split.test.take(rows))
+                print(
+                    f"| {name} | {precision} | {found.texts} | {found.ties} | {found.other_labels} "
+                    f"| {100 * found.share:.2f} % | {found.cosine:.5f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
