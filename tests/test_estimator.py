@@ -371,6 +371,7 @@ def test_a_loaded_backbone_is_trained_in_place_and_named_in_the_folder(tiny, tmp
     backbone = load_backbone(tiny("bert"))
     before = backbone.model.get_input_embeddings().weight.detach().clone()
     quick = {"steps": 2, "validation": "none", "verbose": False, "device": "cpu"}
+    quick["frozen_share"] = 0.0
     texts, labels = ["great", "good", "dull", "bad"], ["+", "+", "-", "-"]
     loaded = CPTuningClassifier(backbone, **quick)
     loaded.fit(texts, labels)

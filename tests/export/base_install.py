@@ -56,7 +56,9 @@ def answers(place):
         reloaded = cptuning.load(place / folder)
         found[f"{folder} classes"] = reloaded.classes_
         found[f"{folder} labels"] = reloaded.predict(texts + more)
-        found[f"{folder} texts"] = [str(e[0].text) for e in reloaded.explain(more, k=1)]
+        found[f"{folder} texts"] = [
+            str((e.against or e[0]).text) for e in reloaded.explain(more, k=1)
+        ]
     return found
 
 

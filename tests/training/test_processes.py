@@ -101,7 +101,8 @@ from cptuning.training import Processes
 from tests.methods.conftest import BAD, GOOD
 
 folder, settings, output = sys.argv[1:4]
-settings = {n: int(v) for n, v in (word.split("=") for word in settings.split(","))}
+settings = dict(word.split("=") for word in settings.split(","))
+settings = {n: float(v) if "." in v else int(v) for n, v in settings.items()}
 classifier = CPTuningClassifier(
     folder, steps=4, evaluate_every=2, batch_size=8, mlm_rate=0.4, learning_rate=1e-3,
     device="cpu", verbose=False, **settings,

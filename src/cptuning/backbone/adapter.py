@@ -115,11 +115,11 @@ class PromptedEncoder(nn.Module):
         length = min(ROW_TOKENS, self.model.config.max_position_embeddings - 2)
         mask = torch.ones(3, length, dtype=torch.long)
         mask[1:, length // 4 :] = 0
-        inputs = {"inputs_embeds": self.embed(mask.cumsum(dim=1)), "attention_mask": mask}
-        if self.takes_types:
-            inputs["token_type_ids"] = torch.zeros_like(mask)
         rows, columns = mask.nonzero(as_tuple=True)
         with torch.no_grad(), _quiet(self):
+            inputs = {"inputs_embeds": self.embed(mask.cumsum(dim=1)), "attention_mask": mask}
+            if self.takes_types:
+                inputs["token_type_ids"] = torch.zeros_like(mask)
             try:
                 expected = self._read(inputs, rows, columns)[0]
                 found = self._read_in_shared_rows(inputs, rows, columns)[0]

@@ -35,6 +35,7 @@ def labels_of(table: Table) -> list[Hashable]:
 def described(table: Table, path: str) -> str:
     """What was read, in one line.
 
+    >>> from cptuning.data import Examples
     >>> examples = Examples(("hello", "good morning", "bye"))
     >>> described(Table([{}] * 3, examples, ["in", "in", "out"], [""] * 3), "train.csv")
     'train.csv: 3 texts in 2 classes (in 2, out 1).'
@@ -53,6 +54,7 @@ def described(table: Table, path: str) -> str:
 def oddities(table: Table, path: str) -> list[str]:
     """What looks like a mistake in labelled data: repeated texts, and texts with two labels.
 
+    >>> from cptuning.data import Examples
     >>> examples = Examples(("hello", "hello", "bye", "bye"))
     >>> where = [f"train.csv, line {n}" for n in (2, 3, 4, 5)]
     >>> for line in oddities(Table([{}] * 4, examples, ["a", "b", "c", "c"], where), "train.csv"):
