@@ -134,7 +134,8 @@ def test_two_processes_with_sharded_weights_train_the_model_of_one(tmp_path):
     """FSDP, with frozen layers and a chunked batch besides."""
     one, two = outcomes(tmp_path, FIT_SCRIPT, "frozen_share=0.5,chunk_size=3", sharded=True)
     assert one.keys() == two.keys()
-    for name in one:
+    # A softmax does not see the keys' biases: their gradients are noise, which Adam makes steps of.
+    for name in [name for name in one if not name.endswith("key.bias")]:
         torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
