@@ -64,7 +64,7 @@ def int8_graph(
     encoder: TextEncoder, graph: onnx.ModelProto, samples: Sequence[Encoding]
 ) -> onnx.ModelProto:
     """The graph in 8 bits, if that does not change the embeddings much."""
-    rounded = quantized(graph, samples)
+    rounded = quantized(graph, samples, OUTPUTS)
     cosines = (_embeddings(rounded, samples) * encoder.embed_encodings(samples)).sum(axis=1)
     if cosines.mean() < _LEAST_COSINE:
         raise CPTuningError(

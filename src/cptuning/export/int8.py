@@ -1,10 +1,10 @@
-"""A graph in 8 bits: products of integers with fixed scales, so that texts don't touch each other.
+"""A graph in 8 bits: products of integers, scaled so that texts don't touch each other.
 
 The usual "dynamic" quantisation scales an activation by the largest value of a whole batch: a
-text's answer would depend on its neighbours. Here every scale is settled when the model is
-exported, from what the labelled examples show, and a part of each channel's range is moved from
-the activations into the weights, where a scale for every column costs nothing (SmoothQuant, Xiao
-et al., 2023).
+text's answer would depend on its neighbours. Here scales are settled when the model is exported,
+from what the labelled examples show, and a part of each channel's range is moved from the
+activations into the weights, where a scale for every column costs nothing (SmoothQuant, Xiao et
+al., 2023). Where tokens differ much in size, each is first divided by its own largest value.
 """
 
 from collections.abc import Sequence
@@ -19,39 +19,62 @@ from cptuning.prompting import Encoding
 
 FloatArray = NDArray[np.float32]
 # The share of a channel's range, as an exponent, that moves into the weights.
-_MOVED = 0.65
+_MOVED = np.float32(0.25)
 # Channels that are silent in the examples need a range that is not zero.
-_LEAST_RANGE = 1e-4
+_LEAST_RANGE = np.float32(1e-4)
+# A token divided by its largest value may be a little more negative than the examples were.
+_ROOM_BELOW = 1.2
 
 
-def quantized(model: onnx.ModelProto, samples: Sequence[Encoding]) -> onnx.ModelProto:
-    """The model with 8-bit integers in place of its constant matrices, and in their products."""
+def quantized(
+    model: onnx.ModelProto, samples: Sequence[Encoding], row_input: str
+) -> onnx.ModelProto:
+    """The model with 8-bit integers in place of its constant matrices, and in their products.
+
+    What is computed for one row of a text, the one that ``row_input`` tells, stays as it is: it
+    costs next to nothing, and is what the embedding is made of.
+    """
     graph = Graph(model)
-    products = [n for n in graph.nodes if n.op_type == "MatMul" and _is_matrix(graph, n.input[1])]
+    one_row = _made_from(graph, row_input)
+    products = [
+        node
+        for node in graph.nodes
+        if node.op_type == "MatMul"
+        and _is_matrix(graph, node.input[1])
+        and node.input[0] not in one_row
+    ]
     tables = [n for n in graph.nodes if n.op_type == "Gather" and _is_matrix(graph, n.input[0])]
-    found = channel_ranges(model, sorted({node.input[0] for node in products}), samples)
+    found = activations(model, sorted({node.input[0] for node in products}), samples)
     # Looked up at once: a product that feeds another gives its result a new name.
-    for node, ranges in [(node, found[node.input[0]]) for node in products]:
-        _quantize_product(graph, node, *ranges)
+    for node, seen in [(node, found[node.input[0]]) for node in products]:
+        _quantize_product(graph, node, seen)
     for node in tables:
         _quantize_table(graph, node)
     return graph.model()
 
 
-def channel_ranges(
+def activations(
     model: onnx.ModelProto, values: Sequence[str], samples: Sequence[Encoding]
-) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """The least and the greatest number in each channel of some values; zero is always inside."""
+) -> dict[str, FloatArray]:
+    """Some values as the samples make them: a row a token, a column a channel."""
     watched = onnx.ModelProto()
     watched.CopyFrom(model)
     watched.graph.output.extend(onnx.ValueInfoProto(name=value) for value in values)
     watching = session(watched.SerializeToString())
     seen = [run(watching, [sample], values) for sample in samples]
-    ranges = {}
-    for value, arrays in zip(values, zip(*seen, strict=True), strict=True):
-        rows = np.concatenate([array.reshape(-1, array.shape[-1]) for array in arrays])
-        ranges[value] = (np.minimum(rows.min(axis=0), 0), np.maximum(rows.max(axis=0), 0))
-    return ranges
+    return {
+        value: np.concatenate([array.reshape(-1, array.shape[-1]) for array in arrays])
+        for value, arrays in zip(values, zip(*seen, strict=True), strict=True)
+    }
+
+
+def _made_from(graph: Graph, value: str) -> set[str]:
+    """All that is computed from a value."""
+    made = {value}
+    for node in graph.nodes:
+        if made & set(node.input):
+            made.update(node.output)
+    return made
 
 
 def _is_matrix(graph: Graph, value: str) -> bool:
@@ -59,33 +82,57 @@ def _is_matrix(graph: Graph, value: str) -> bool:
     return array is not None and array.ndim == 2 and array.dtype == np.float32
 
 
-def _quantize_product(
-    graph: Graph, node: onnx.NodeProto, least: FloatArray, greatest: FloatArray
-) -> None:
+def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> None:
     value, weights = node.input
-    moved = np.maximum(np.maximum(-least, greatest), _LEAST_RANGE) ** np.float32(_MOVED)
-    low, high = (least / moved).min(), (greatest / moved).max()
-    step = np.float32(max(high - low, _LEAST_RANGE) / 255)
-    rounded, smoothed = f"{value}/int8", f"{value}/smoothed"
+    moved = np.maximum(np.abs(seen).max(axis=0), _LEAST_RANGE) ** _MOVED
+    smoothed, rows, divided, rounded = (
+        f"{value}/{part}" for part in ("smoothed", "largest", "divided", "int8")
+    )
+    # A product that narrows reads what an activation function made: there, tokens differ in size.
+    width, made_width = graph.constants[weights].shape
+    by_row = width > made_width
+    least, greatest = _range(seen / moved, by_row)
+    step = np.float32((greatest - least) / 255)
     scale = graph.constant(f"{rounded}/scale", np.array(step))
-    zero = graph.constant(f"{rounded}/zero", np.array(np.round(-low / step), np.uint8))
+    zero = graph.constant(f"{rounded}/zero", np.array(np.round(-least / step), np.uint8))
     if graph.maker(rounded) is None:  # Several products may read one value.
         factors = graph.constant(f"{smoothed}/factors", 1 / moved)
         graph.insert(node, "Mul", [value, factors], [smoothed])
-        graph.insert(node, "QuantizeLinear", [smoothed, scale, zero], [rounded])
+        if by_row:
+            graph.insert(node, "Abs", [smoothed], [f"{rows}/sizes"])
+            graph.insert(
+                node, "ReduceMax", [f"{rows}/sizes"], [f"{rows}/any"], axes=[-1], keepdims=1
+            )
+            tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
+            graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
+            graph.insert(node, "Div", [smoothed, rows], [divided])
+        source = divided if by_row else smoothed
+        graph.insert(node, "QuantizeLinear", [source, scale, zero], [rounded])
     columns, column_scales = _rounded(graph.constants[weights] * moved[:, None], axis=0)
     # The name of the value belongs to it: layers that share weights don't share activations.
     matrix = graph.constant(f"{weights}/{value}/int8", columns)
     scales = graph.constant(f"{weights}/{value}/scale", column_scales[0])
     inputs = [rounded, matrix, scale, scales, zero, ""]
     result = node.output[0]
-    bias = _bias_of(graph, result)
+    bias = None if by_row else _bias_of(graph, result)
     if bias is not None:
         inputs.append(bias)
         result = graph.users(result)[0].output[0]
     made = f"{result}/of int8"
     graph.insert(node, "MatMulIntegerToFloat", inputs, [made], domain=MICROSOFT)
+    if by_row:
+        graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
+        made = f"{made}/sized"
     graph.replace(result, made)
+
+
+def _range(seen: FloatArray, by_row: bool) -> tuple[float, float]:
+    """Between what the 256 integers are spread; zero is always inside."""
+    if by_row:
+        largest = np.maximum(np.abs(seen).max(axis=1, keepdims=True), _LEAST_RANGE)
+        return max(-1.0, _ROOM_BELOW * min(0.0, float((seen / largest).min()))), 1.0
+    least, greatest = min(0.0, float(seen.min())), max(0.0, float(seen.max()))
+    return least, max(greatest, least + float(_LEAST_RANGE))
 
 
 def _bias_of(graph: Graph, product: str) -> str | None:
