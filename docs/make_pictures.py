@@ -24,7 +24,7 @@ def main() -> None:
     train, train_labels = demo("messages_train")
     test, test_labels = demo("messages_test")
     figure, panels = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-    for panel, (title, steps) in zip(panels, (("untrained", 0), ("trained", 30)), strict=True):
+    for panel, (title, steps) in zip(panels, (("untrained", 0), ("trained", None)), strict=True):
         classifier = CPTuningClassifier(steps=steps, validation="none").fit(train, train_labels)
         accuracy = classifier.score(test, test_labels)
         vectors = np.concatenate([classifier.transform(train), classifier.transform(test)])
