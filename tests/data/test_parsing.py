@@ -62,7 +62,7 @@ def test_tsv_and_jsonl(tmp_path):
 
 
 def test_gzip(tmp_path):
-    content = gzip.compress(b"text,label\na,x\nb,y\n")
+    content = gzip.compress(b"text,label\na,x\nb,y\n", mtime=0)
     assert rows_in(written(tmp_path / "t.csv.gz", content)) == ROWS
 
 
@@ -116,7 +116,7 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path):
         ("t.csv", "", "is empty: it needs a header and rows"),
         ("t.csv", "\ufeff\n\n", "is empty: it needs a header and rows"),
         ("t.jsonl", "\n \n", "is empty: it needs one JSON object a line"),
-        ("t.csv.gz", gzip.compress(b""), "is empty"),
+        ("t.csv.gz", gzip.compress(b"", mtime=0), "is empty"),
         ("t.csv", "text,label\na,x\nb\n", "line 3 has 1 cells but the header has 2"),
         ("t.tsv", "text\tlabel\na\tx\ty\n", "line 2 has 3 cells but the header has 2"),
         ("t.csv", 'text,label\na,x\n"b,y\nc,z\n', "line 3: the quotes do not match"),
@@ -136,7 +136,11 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path):
         ("t.jsonl", "[" * 100_000, "line 1 is not valid JSON"),
         ("t.jsonl", '["text"]\n', "line 1 is not a JSON object"),
         ("t.csv.gz", b"text\nplain\n", "is not a whole gzip file"),
-        ("t.csv.gz", gzip.compress(b"text\n" + b"a\n" * 9999)[:-12], "is not a whole gzip file"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"text\n" + b"a\n" * 9999, mtime=0)[:-12],
+            "is not a whole gzip file",
+        ),
         ("t.parquet", b"PAR1 nonsense PAR1", "is not a whole Parquet file"),
         ("t.xlsx", b"PK nonsense", "is not a whole XLSX file"),
         ("t.txt", "text\na\n", "unknown kind of file"),
