@@ -85,7 +85,9 @@ HEAVY = (
     "fastapi",
     "gradio",
     "faiss",
+    "onnxruntime",
     "ray",
+    "scipy",
 )
 
 

@@ -1,5 +1,6 @@
 """Examples as visitors give them: pasted lines, pasted tables, files, samples."""
 
+import openpyxl
 import pytest
 
 from cptuning.app.examples import Example, as_data, from_file, pasted, sample
@@ -50,7 +51,6 @@ def test_a_file_is_called_by_its_own_name(tmp_path):
 
 
 def test_excel_files_are_read(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in (("text", "label"), ("hello", "greeting"), ("7", 7)):
         book.active.append(row)

@@ -4,6 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,7 +151,6 @@ def test_labels_come_in_many_shapes(y):
 
 
 def test_the_items_of_a_tensor_are_not_classes_of_their_own():
-    torch = pytest.importorskip("torch")
     assert LabelSpace.from_labels(torch.tensor([1, 0, 1])).classes == (0, 1)
 
 

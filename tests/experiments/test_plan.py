@@ -144,7 +144,6 @@ def test_mistakes_are_told_in_a_sentence(request_for, what, changes, sentence):
 
 
 def test_tuning_tries_the_same_values_each_time_and_leaves_the_row_s_own_alone(request_for):
-    pytest.importorskip("optuna")
     tasks = plan(request_for("parameters", tune=True), SMALL)
     again = plan(request_for("parameters", tune=True), SMALL)
     assert [task.cell.keys for task in tasks] == [task.cell.keys for task in again]

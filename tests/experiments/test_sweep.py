@@ -259,7 +259,6 @@ def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_
 
 
 def test_tuning_trains_more_configurations_and_only_of_cp_tuning(run, request_for):
-    pytest.importorskip("optuna")
     run(tune=True, methods=("cp-tuning", "warp"))
     assert len(keys_of(request_for().output)) == (2 + 24) + 2
 

@@ -16,7 +16,7 @@ from cptuning.experiments.studies import METHOD_ROWS, STUDIES, Row, Study
 from cptuning.registry import classifier_class, make_classifier
 
 SHOTS = 16
-# Below so many parameters a backbone needs higher rates, and the presets made for small ones.
+# Below so many parameters a backbone needs other rates, and the presets made for small ones.
 SMALL_BACKBONE = 50_000_000
 FAST_SEEDS = 2
 USUAL_BATCH = 16
@@ -86,7 +86,7 @@ SMALL_GRID = Grid(rates=(1e-5, 3e-5, 1e-4), preset="default")
 
 
 def grid_for(parameters: int) -> Grid:
-    """The paper's grid; higher rates, and presets of their own, for small backbones.
+    """The paper's grid; rates further apart, and presets of their own, for small backbones.
 
     >>> grid_for(355_000_000).rates, grid_for(28_000_000).rates
     ((1e-05, 3e-05, 5e-05), (1e-05, 3e-05, 0.0001))
