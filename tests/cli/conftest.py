@@ -2,12 +2,12 @@
 
 import csv
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.standstill import start_python
 from typer.testing import CliRunner, Result
 
 GOOD = ("a wonderful film", "i loved every minute", "great acting, great fun", "what a joy")
@@ -35,15 +35,7 @@ def run() -> Callable[..., Result]:
 def start(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
     """Starts the command as a process of its own."""
     code = "from cptuning.cli import main; main()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        **options,
-    )
+    return start_python(code, *arguments, stdin=subprocess.PIPE, **options)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:

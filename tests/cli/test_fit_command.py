@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from tests.cli.conftest import start, write_csv
+from tests.standstill import wait_for_files
 
 
 @pytest.fixture
@@ -131,14 +131,6 @@ def test_what_is_not_ours_in_the_checkpoint_folder_stays(fit, tmp_path):
     assert list(notes.parent.iterdir()) == [notes]
 
 
-def wait_for(condition, process, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
-
-
 def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     run, tiny, tmp_path, films
 ):
@@ -147,10 +139,10 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     # One thread, as in this process: sums of another order would differ in the last digit.
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    checkpoints = tmp_path / "broken.checkpoint"
+    checkpoints, fold = tmp_path / "broken.checkpoint", "fold-2-of-2.safetensors"
 
-    process = start(*words, "checkpoint_seconds=0", "--output", broken, env=environment)
-    wait_for(lambda: (checkpoints / "fold-2-of-2.safetensors").exists(), process)
+    process = start(*words, "checkpoint_seconds=0", "--output", broken, env=environment, until=fold)
+    wait_for_files(checkpoints, fold, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
 

@@ -3,11 +3,11 @@
 import json
 import os
 import signal
-import time
 
 import pytest
 from safetensors.numpy import load_file
 from tests.cli.conftest import start, write_csv
+from tests.standstill import wait_for_files
 
 from cptuning.registry import list_methods
 
@@ -142,14 +142,6 @@ def test_a_mistake_is_one_clear_sentence(run, tmp_path, case):
     assert not output.exists()
 
 
-def wait_for(condition, process, seconds=90.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.005)
-
-
 @pytest.mark.parametrize(
     ("method", "stage", "more"),
     [
@@ -167,8 +159,9 @@ def test_a_rivals_fit_that_is_killed_resumes_to_exactly_the_same_model(
     )  # fmt: skip
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     broken, whole = tmp_path / "broken", tmp_path / "whole"
-    process = start(*words, "--output", broken, env=environment)
-    wait_for(lambda: (tmp_path / "broken.checkpoint" / f"{stage}.safetensors").exists(), process)
+    file = f"{stage}.safetensors"
+    process = start(*words, "--output", broken, env=environment, until=file, times=5)
+    wait_for_files(tmp_path / "broken.checkpoint", file, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not broken.exists()

@@ -1,7 +1,6 @@
 """A sweep: dev alone chooses, what is done stays done, and a kill loses only what is in flight."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from threading import Thread
 
 import pytest
 from tests.experiments.conftest import keys_of, write_rows
+from tests.standstill import start_python, wait_for_files
 
 from cptuning.errors import CPTuningError
 from cptuning.experiments.plan import plan
@@ -197,35 +197,28 @@ def test_the_held_weights_answer_as_they_did(request_for, data, tiny):
     assert trainer.test(task.cell, first)[1] == answers
 
 
-def command(request, *more):
-    words = [sys.executable, "-m", "cptuning.experiments", request.what]
-    words += ["--output", request.output, "--backbone", request.backbone, "--data", request.data]
-    words += [
-        "--datasets",
-        ",".join(request.datasets),
-        "--seeds",
-        ",".join(map(str, request.seeds)),
-    ]
-    words += ["--methods", ",".join(request.methods), "--device", "cpu", *more]
-    return list(map(str, words))
+def command(request, *more, **until):
+    words = [request.what, "--output", request.output, "--backbone", request.backbone]
+    words += ["--data", request.data, "--datasets", ",".join(request.datasets)]
+    words += ["--seeds", ",".join(map(str, request.seeds)), "--methods", ",".join(request.methods)]
+    code = "from runpy import run_module; run_module('cptuning.experiments', run_name='__main__')"
+    return start_python(code, *words, "--device", "cpu", *more, **until)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
     request = request_for(methods=("cp-tuning",))
     runs = request.output / "runs"
-    process = subprocess.Popen(command(request, "--steps", "60"), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 240
-    while len(list(runs.glob("*.json"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(process.pid, how)
+    process = command(request, "--steps", "4", until="runs/*.json", times=3)
+    wait_for_files(runs, "*.json", process, n=3)
+    process.send_signal(how)
     _, stderr = process.communicate()
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
-    assert 3 <= len(kept) < 12
+    assert len(kept) == 3
     assert all("dev" in json.loads(path.read_text()) for path in kept)
     if how == signal.SIGINT:
         assert "what is finished is kept" in stderr
-    run(methods=("cp-tuning",), steps=60, fast=False)
+    run(methods=("cp-tuning",), steps=4, fast=False)
     assert len(list(runs.glob("*.json"))) == 12
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 

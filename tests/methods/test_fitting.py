@@ -2,10 +2,7 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +16,7 @@ from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
 from cptuning.methods.task import Labelled, Split
 from cptuning.training import Processes
+from tests.standstill import ROOT, start_python, wait_for_files
 
 CPU = Processes(torch.device("cpu"))
 
@@ -155,12 +153,11 @@ classifier.fit(GOOD + BAD, ["good"] * 6 + ["bad"] * 6)
 classifier.save(output)
 """
 
-ROOT = Path(__file__).parents[2]
 
-
-def start(*arguments):
+def start(*arguments, **until):
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, *map(str, arguments)], env=environment)
+    pipes = {"stdout": None, "stderr": None}
+    return start_python(SCRIPT, *arguments, env=environment, **pipes, **until)
 
 
 @pytest.mark.parametrize("stage", ["fold-2-of-2.safetensors", "training.safetensors"])
@@ -170,11 +167,8 @@ def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
     """SIGKILL while a fold, or the last training, is under way."""
     unbroken = start(tiny_bert_folder, "", tmp_path / "unbroken")
     checkpoints = tmp_path / "state"
-    victim = start(tiny_bert_folder, checkpoints, tmp_path / "resumed")
-    deadline = time.monotonic() + 120
-    while not (checkpoints / stage).exists() and victim.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    victim = start(tiny_bert_folder, checkpoints, tmp_path / "resumed", until=stage, times=3)
+    wait_for_files(checkpoints, stage, victim)
     victim.send_signal(signal.SIGKILL)
     assert victim.wait() == -signal.SIGKILL
     assert not (tmp_path / "resumed").exists()
