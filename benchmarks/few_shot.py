@@ -1,4 +1,4 @@
-"""16-shot accuracy on the paper's data sets: trained against untrained, five splits each.
+"""16-shot accuracy on the paper's data sets: trained against untrained and PET, five splits each.
 
     CPTUNING_DATA=folder python -m benchmarks.few_shot [--backbones embedded folder] [--workers 8]
 
@@ -15,20 +15,25 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.runs import Job, run_all
-from cptuning import CPTuningClassifier
+from cptuning import make_classifier
 from cptuning.data import PAPER_DATASETS, SEEDS, load_dataset_split
 
-VARIANTS = {
-    "untrained": {"steps": 0},
-    "default": {},
-    "paper": {"preset": "paper"},
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    "untrained": ("cp-tuning", {"steps": 0}),
+    "default": ("cp-tuning", {}),
+    "paper": ("cp-tuning", {"preset": "paper"}),
+    "PET": ("pet", {}),
+    "PET, untrained": ("pet", {"steps": 0}),
 }
 
 
 def one_run(job: Job) -> Job:
     split = load_dataset_split(job["dataset"], seed=job["seed"])
-    classifier = CPTuningClassifier(
-        job["backbone"], random_state=job["seed"], verbose=False, **VARIANTS[job["variant"]]
+    method, settings = VARIANTS[job["variant"]]
+    if method == "pet":  # The manual template and label words of the data set.
+        settings = settings | {"task": job["dataset"]}
+    classifier = make_classifier(
+        method, backbone=job["backbone"], random_state=job["seed"], verbose=False, **settings
     )
     start = time.perf_counter()
     classifier.fit(split.train, split.train_labels, split.dev, split.dev_labels)

@@ -16,6 +16,7 @@ from cptuning.experiments.plan import plan
 from cptuning.experiments.records import Records
 from cptuning.experiments.trainer import Fitted, Trainer
 from cptuning.experiments.worker import work
+from cptuning.methods import lm_bff
 
 BACKBONE = {"name": "none", "weights": "abc", "parameters": 28_000_000}
 
@@ -185,6 +186,26 @@ def test_the_weights_are_put_back_between_trainings_whatever_the_method(request_
         assert in_a_row[method] == trained(Trainer(str(tiny("bert")), "cpu", data), method)
     del shared.backbone_facts
     assert shared.backbone_facts["weights"] == before
+
+
+def test_a_cell_searches_once_and_each_run_is_as_if_it_had_searched(
+    request_for, data, tiny, monkeypatch
+):
+    (task,) = plan(request_for(methods=("lm-bff-l",), steps=6, fast=False), BACKBONE)
+    searches = []
+    search = lm_bff.search_words
+    monkeypatch.setattr(
+        lm_bff, "search_words", lambda *words, **more: searches.append(1) or search(*words, **more)
+    )
+    shared = Trainer(str(tiny("bert")), "cpu", data)
+    some = [task.candidates[i] for i in (0, 5, 10)]  # of three rates and batch sizes
+    in_a_row = [shared.fit(task.cell, candidate).record for candidate in some]
+    assert len(searches) == 1
+    for candidate, found in zip(some[1:], in_a_row[1:], strict=True):
+        alone = Trainer(str(tiny("bert")), "cpu", data).fit(task.cell, candidate).record
+        for fact in ("dev", "best_step", "search", "configuration"):
+            assert found[fact] == alone[fact]
+    assert in_a_row[0]["search"]["candidates"] == 8
 
 
 def test_the_held_weights_answer_as_they_did(request_for, data, tiny):

@@ -95,7 +95,7 @@ def amount(tasks: Sequence[Task], records: Records, trainer: Trainer) -> Amount:
                 continue
             method = task.cell.method
             if method not in mean:
-                mean[method] = trainer.estimate_seconds(task.cell, candidate)
+                mean[method] = trainer.estimate_seconds(task)
                 sources.add("measured now")
             left[candidate.key] = mean[method]
     return Amount(len(keys), len(left), sum(left.values()), " and ".join(sorted(sources)))

@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -15,8 +15,8 @@ import numpy as np
 from cptuning.data import load_test
 from cptuning.data.sources import Labelled
 from cptuning.errors import CPTuningError
-from cptuning.experiments.plan import Candidate, Cell, data_hash, load_split
-from cptuning.registry import make_classifier
+from cptuning.experiments.plan import Candidate, Cell, Task, data_hash, key_of, load_split
+from cptuning.registry import classifier_class, make_classifier
 from cptuning.reporting.metrics import Confusion
 from cptuning.reporting.projection import subsample
 from cptuning.storage import versions
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # The sets whose F1 is usual: of the class that says "the same".
 POSITIVE = {"MRPC": "equivalent", "QQP": "duplicate"}
 MOST_PICTURED = 1000
+# The settings that let LM-BFF search.
+_SEARCHES = {"n_templates", "n_mappings"}
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Trainer:
     def __init__(self, backbone: str, device: str = "auto", data: Path | None = None) -> None:
         self.name, self.device, self.data = backbone, device, data
         self._tests: dict[str, Labelled] = {}
+        self._searches: dict[str, dict[str, Any]] = {}
 
     @cached_property
     def _backbone(self) -> "Backbone":
@@ -86,8 +89,16 @@ class Trainer:
             random_state=cell.seed,
             device=self.device,
             verbose=False,
-            **candidate.parameters,
+            **candidate.parameters | self._found_before(candidate),
         )
+
+    def _found_before(self, candidate: Candidate) -> dict[str, Any]:
+        """What a search found for another point of the grid: it would find the same again."""
+        search = self._searches.get(_search_key(candidate))
+        if search is None:
+            return {}
+        found = {name: search[name] for name in ("template", "label_words")}
+        return found | dict.fromkeys(_SEARCHES, 0)
 
     def fit(self, cell: Cell, candidate: Candidate) -> Fitted:
         """Train on the cell's training examples, score on its dev examples; test is not touched."""
@@ -107,7 +118,9 @@ class Trainer:
             assert best is not None  # There is a dev set.
             record["dev"] = {"accuracy": best.accuracy, "log_loss": -best.negative_log_loss}
             record["best_step"] = classifier.history_.best_step
-            record["search"] = _searched(classifier)
+            record["search"] = self._searches.get(_search_key(candidate)) or _searched(classifier)
+            if record["search"]:
+                self._searches[_search_key(candidate)] = record["search"]
         except CPTuningError as error:  # This candidate can't be trained; others may.
             record["failed"] = str(error)
         record["seconds"] = round(time.perf_counter() - started, 3)
@@ -156,16 +169,36 @@ class Trainer:
             "is_train": np.arange(len(train.labels) + len(rows)) < len(train.labels),
         }
 
-    def estimate_seconds(self, cell: Cell, candidate: Candidate) -> float:
-        """How long a run would take; two steps are made to find out."""
+    def estimate_seconds(self, task: Task) -> float:
+        """How long a run of a cell would take on average; two steps are made to find out."""
+        cell, first = task.cell, task.candidates[0]
         train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
-        classifier = self.classifier(cell, candidate)
-        return classifier.estimate_seconds(train.examples, train.labels, dev.examples, dev.labels)
+
+        def seconds(parameters: dict[str, Any]) -> float:
+            classifier = self.classifier(cell, replace(first, parameters=parameters))
+            return classifier.estimate_seconds(
+                train.examples, train.labels, dev.examples, dev.labels
+            )
+
+        with_search = seconds(first.parameters)
+        if not set(classifier_class(cell.method).parameter_names()) >= _SEARCHES:
+            return with_search
+        others = len(task.candidates) - 1
+        without = seconds(first.parameters | dict.fromkeys(_SEARCHES, 0))
+        return (with_search + others * without) / len(task.candidates)
 
     def _test_data(self, dataset: str) -> Labelled:
         if dataset not in self._tests:
             self._tests[dataset] = load_test(dataset, self.data)
         return self._tests[dataset]
+
+
+def _search_key(candidate: Candidate) -> str:
+    """What decides what a search finds: all but how the chosen one is trained."""
+    settings = candidate.configuration["settings"].copy()
+    for name in ("learning_rate", "batch_size", "steps", "evaluate_every"):
+        settings.pop(name)
+    return key_of(candidate.configuration | {"settings": settings})
 
 
 def _searched(classifier: "TextClassifier") -> dict[str, Any]:

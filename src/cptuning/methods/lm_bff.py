@@ -112,10 +112,15 @@ def estimate_seconds(
 
 def _tuning(settings: LMBFFSettings) -> LMBFFSettings:
     """The settings of a candidate's tuning."""
+    settings = replace(
+        settings,
+        learning_rate=settings.candidate_learning_rate,
+        batch_size=settings.candidate_batch_size,
+    )
     if settings.candidate_steps is None:
         return settings
     steps = min(settings.candidate_steps, settings.steps)
-    return replace(settings, steps=steps, evaluate_every=min(settings.evaluate_every, steps or 1))
+    return replace(settings, steps=steps, evaluate_every=max(1, steps // 4))
 
 
 class _Search:

@@ -42,6 +42,9 @@ class LMBFFSettings(WordSettings):
     """How many of the best label words found are tuned (for each template); 0: the given ones."""
     candidate_steps: int | None
     """Of each candidate's tuning; None: as many as the chosen one is trained for."""
+    candidate_learning_rate: float
+    candidate_batch_size: int
+    """Of their tuning too: what is found does not depend on how the chosen one is trained."""
     generator: str | None
     """A T5, by folder or hub id, that writes templates; None: the backbone fills masks itself."""
     beam: int
@@ -119,6 +122,8 @@ _LM_BFF = LMBFFSettings(
     n_templates=0,
     n_mappings=0,
     candidate_steps=None,
+    candidate_learning_rate=1e-5,
+    candidate_batch_size=8,
     generator=None,
     beam=100,
     template_tokens=20,
@@ -174,6 +179,8 @@ def _lm_bff(paper: dict[str, Any], default: dict[str, Any]) -> Presets:
         **_SMALL,
         learning_rate=5e-5,
         candidate_steps=40,
+        candidate_learning_rate=5e-5,
+        candidate_batch_size=16,
         beam=3,
         words_a_class=50,
         **default,

@@ -92,6 +92,7 @@ _AT_LEAST = {
     "template_tokens": 3,
     "demonstrations": 0,
     "candidate_steps": 0,
+    "candidate_batch_size": 2,
     "distillation_steps": 1,
 }
 _ABOVE_ZERO = (
@@ -99,6 +100,7 @@ _ABOVE_ZERO = (
     "xi",
     "learning_rate",
     "prompt_learning_rate",
+    "candidate_learning_rate",
     "temperature",
     "distillation_temperature",
     "similar_share",
