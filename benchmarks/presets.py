@@ -29,10 +29,13 @@ DATASETS = {
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
     "untrained": {"steps": 0},
+    "10 steps": {"steps": 10},
+    "10 steps, rate 4e-5": {"steps": 10, "learning_rate": 4e-5},
     "20 steps": {"steps": 20},
     "20 steps, rate 3e-5": {"steps": 20, "learning_rate": 3e-5},
     "20 steps, rate 4e-5": {"steps": 20, "learning_rate": 4e-5},
     "20 steps, rate 6e-5": {"steps": 20, "learning_rate": 6e-5},
+    "40 steps": {"steps": 40},
     "80 steps": {"steps": 80},
     "rate 5e-6": {"learning_rate": 5e-6},
     "rate 1e-5": {"learning_rate": 1e-5},

@@ -1,9 +1,8 @@
 """Sides are timed in turns, and only their own work is timed."""
 
-import time
-
 import pytest
 
+from benchmarks import alternating
 from benchmarks.alternating import Ratio, Times, alternate
 
 
@@ -28,13 +27,15 @@ def test_a_round_may_have_an_argument_and_its_result_is_kept_by_side():
     assert times.results == {"square": ["1", "4", "9"], "double": ["2", "4", "6"]}
 
 
-def test_what_is_done_with_a_result_is_not_timed():
-    def slow(result):
-        time.sleep(0.2)
-        return result
+def test_what_is_done_with_a_result_is_not_timed(monkeypatch):
+    clock = [0]
+    monkeypatch.setattr(alternating, "perf_counter", lambda: clock[0])
 
-    times = alternate({"a": lambda: None}, rounds=1, after=slow)
-    assert times.seconds["a"][0] < 0.1
+    def taking(seconds):
+        clock[0] += seconds
+
+    times = alternate({"a": lambda: taking(2)}, rounds=1, after=lambda _: taking(100))
+    assert times.seconds["a"] == [2]
 
 
 def test_the_ratio_is_taken_within_rounds():

@@ -147,7 +147,8 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     process.wait()
 
     loud = [word for word in words if word != "--quiet"]
-    process = start(*loud, "checkpoint_seconds=3600", "--output", broken, env=environment)
+    stage = {"until": fold, "times": 3}
+    process = start(*loud, "checkpoint_seconds=0", "--output", broken, env=environment, **stage)
     going_on = ""
     while "Going on" not in going_on:
         going_on = process.stderr.readline()

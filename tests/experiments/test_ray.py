@@ -16,7 +16,7 @@ def test_two_workers_share_a_sweep_and_one_that_is_killed_is_replaced(
     def kill_one():
         while not killed and not over.wait(0.02):
             busy = workers("work_on_request")
-            if keys_of(folder) and len(busy) == 2:
+            if keys_of(folder) and busy:  # the other one may still be starting
                 os.kill(busy[0], signal.SIGKILL)
                 killed.append(True)
 

@@ -198,7 +198,8 @@ def test_the_estimate_grows_with_the_work_and_leaves_no_trace(backbone, data, fo
 
 def test_the_estimate_is_of_the_right_size(backbone, data):
     fitter = make_fitter(backbone, steps=60)
-    estimate = fitter.estimate_seconds(Split(data), folds=2)
+    # The middle of three: a busy machine may hold up the one step that is timed.
+    estimate = sorted(fitter.estimate_seconds(Split(data), folds=2) for _ in range(3))[1]
     began = time.perf_counter()
     fitter.fit(Split(data), folds=2)
     # Cross-fitting may stop early in its last part, and the machine may be busy with other things.

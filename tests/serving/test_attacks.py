@@ -13,7 +13,7 @@ HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/
 
 @pytest.fixture(scope="module")
 def server(start_session, folders):
-    return start_session(folders / "films", "--timeout", 1.5)
+    return start_session(folders / "films", "--timeout", 3)
 
 
 @pytest.fixture(autouse=True)

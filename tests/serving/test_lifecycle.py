@@ -170,7 +170,7 @@ class TestOverload:
         assert server.metric(count) == 1
 
     def test_an_answer_that_takes_too_long_is_given_up(self, films, start, gate):
-        server = start(films, "--timeout", 1, gate=gate)
+        server = start(films, "--timeout", 3, gate=gate)
         with server.held() as first:
             assert server.post("/predict", {"texts": "late"}).status == 504
             assert first.result(PATIENCE).status == 504

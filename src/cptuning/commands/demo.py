@@ -15,7 +15,7 @@ from cptuning.reporting.page import write_whole
 from cptuning.reporting.report import report_html, verdict
 from cptuning.reporting.words import duration
 
-# Half of the preset's steps: two trainings are to fit into a minute on two slow cores.
+# Fewer than the preset would take for these: two trainings are to fit into a minute.
 _STEPS = 20
 _FAST_STEPS = 3
 
