@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
+from cptuning.methods.answers import HeldOut
 from cptuning.methods.cp_tuning import CPTuning
 from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
@@ -34,7 +35,7 @@ def embedded(fitted):
 
 
 def test_with_a_dev_set_the_best_step_is_kept_and_its_answers_too(backbone, data):
-    fitted = make_fitter(backbone).fit(Split(data, dev=data))
+    fitted = make_fitter(backbone, selection="best").fit(Split(data, dev=data))
     assert set(fitted.history.scores) == {0, 2, 4, 6}
     assert fitted.history.best == max(fitted.history.scores.values())
     assert fitted.held_out.score() == fitted.history.best
@@ -106,6 +107,21 @@ def test_of_very_many_examples_a_sample_is_answered_and_compared_with(backbone, 
     assert len(fitted.held_out_rows) == 4
     assert fitted.held_out.labels.tolist() == data.labels[fitted.held_out_rows].tolist()
     assert len(fitted.task.support()) == len(data.labels)  # in the end, all
+
+
+@pytest.mark.parametrize(("selection", "kept"), [("best", 2), ("one-error", 6)])
+def test_cross_fitting_keeps_the_step_that_the_selection_names(backbone, data, selection, kept):
+    def right(count):
+        hits = np.arange(12) < count
+        chosen = np.where(hits, data.labels, 1 - data.labels)
+        return HeldOut(np.eye(2)[chosen], np.ones(12, dtype=np.float32), data.labels)
+
+    fitter = make_fitter(backbone, selection=selection)
+    answers = {0: right(7), 2: right(9), 4: right(6), 6: right(8)}
+    fitter._cross_fitted = lambda *_: answers
+    fitted = fitter.fit(Split(data), folds=2)
+    assert fitted.history.best_step == fitted.history.last_step == kept
+    assert fitted.held_out is answers[kept]
 
 
 def test_cross_fitting_starts_each_fold_from_the_untouched_weights(backbone, data):

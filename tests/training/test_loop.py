@@ -1,5 +1,6 @@
 """The loop on a task small enough to follow by hand: a vector that is pulled to a target."""
 
+import math
 import signal
 from dataclasses import replace
 
@@ -28,7 +29,8 @@ class Pull(nn.Module):
 
 
 class PullTask:
-    def __init__(self, scores=None):
+    def __init__(self, scores=None, examples=0):
+        self.examples = examples
         self.objective = Pull()
         self.scores = scores
         self.evaluated = []
@@ -45,7 +47,7 @@ class PullTask:
         self.evaluated.append(step)
         if self.scores is None:
             return None
-        return Score(self.scores.get(step, 0.0), -float(step))
+        return Score(self.scores.get(step, 0.0), -float(step), self.examples)
 
 
 class Log:
@@ -88,6 +90,36 @@ def test_untrained_weights_win_when_training_only_hurts():
     task = PullTask(scores={0: 0.8, 5: 0.7, 10: 0.6})
     assert train(task, PLAN, CPU).best_step == 0
     assert torch.equal(task.objective.weight, torch.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("examples", "last", "kept"),
+    [
+        (32, 0.78, 20),  # an error is 0.065
+        (32, 0.70, 5),
+        (3200, 0.78, 5),  # now 0.007
+        (3200, 0.839, 20),
+        (0, 0.78, 5),
+    ],
+)
+def test_the_last_weights_stay_unless_the_best_are_better_by_a_standard_error(examples, last, kept):
+    plan = replace(PLAN, selection="one-error")
+    task = PullTask({0: 0.8, 5: 0.84, 10: 0.1, 15: 0.2, 20: last}, examples)
+    history = train(task, plan, CPU)
+    assert history.best_step == kept
+    assert history.best.accuracy == (last if kept == 20 else 0.84)
+    assert torch.equal(task.objective.weight, weights_by_step(plan)[kept])
+
+
+def test_a_run_that_was_stopped_early_keeps_its_best_weights():
+    plan = replace(PLAN, selection="one-error", patience=2)
+    history = train(PullTask({0: 0.1, 5: 0.9, 10: 0.9, 15: 0.9}, 32), plan, CPU)
+    assert (history.last_step, history.best_step) == (15, 5)
+
+
+def test_the_error_of_an_accuracy_is_the_binomial_one_and_never_nothing():
+    assert Score(0.84, 0.0, 3200).error == pytest.approx(math.sqrt(0.84 * 0.16 / 3200), rel=1e-3)
+    assert 0 < Score(1.0, 0.0, 32).error < 1 / 32
 
 
 def test_of_equal_accuracies_the_lower_log_loss_wins():

@@ -119,6 +119,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         epochs: int | None = None,
         evaluate_every: int | None = None,
         patience: int | None = None,
+        selection: str | None = None,
         frozen_share: float | None = None,
         inference: str | None = None,
         k: int | None = None,

@@ -34,7 +34,8 @@ class HeldOut:
     def score(self) -> Score:
         """Accuracy and calibrated log-loss."""
         accuracy = float(np.mean(self.scores.argmax(axis=1) == self.labels))
-        return Score(accuracy, -log_loss(self.scores, self.labels, self.temperature))
+        loss = log_loss(self.scores, self.labels, self.temperature)
+        return Score(accuracy, -loss, len(self.labels))
 
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""

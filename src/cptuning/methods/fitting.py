@@ -23,6 +23,7 @@ from cptuning.training import (
     Processes,
     Score,
     TrainingPlan,
+    kept_step,
     train,
 )
 
@@ -103,11 +104,11 @@ class Fitter(Generic[T]):
         if split.dev is None and folds > 1:
             answers = self._cross_fitted(split, folds)
             scores = {step: answer.score() for step, answer in answers.items()}
-            best = _best_step(scores)
-            stage = self._stage("training", split, stop_after=best)
-            history = replace(stage.run(), scores=scores, best_step=best)
+            kept = self._kept_step(scores)
+            stage = self._stage("training", split, stop_after=kept)
+            history = replace(stage.run(), scores=scores, best_step=kept)
             rows = [away for _, away in self._folds(split.train.labels, folds).values()]
-            return Fitted(stage.task, history, answers[best], np.sort(np.concatenate(rows)))
+            return Fitted(stage.task, history, answers[kept], np.sort(np.concatenate(rows)))
         stage = self._stage("training", split)
         history = stage.run()
         return Fitted(stage.task, history, stage.task.answers.by_step.get(history.best_step))
@@ -122,7 +123,10 @@ class Fitter(Generic[T]):
         else:
             answers = self._finished_answers(self._stage("tuning", split))
         scores = {step: answer.score() for step, answer in answers.items()}
-        return scores[_best_step(scores)]
+        return scores[self._kept_step(scores)]
+
+    def _kept_step(self, scores: dict[int, Score]) -> int:
+        return kept_step(scores, self.plan.steps, self.plan.selection)
 
     def _cross_fitted(self, split: Split, folds: int) -> dict[int, HeldOut]:
         """By step, what models answered to the examples that each had not seen.
@@ -240,6 +244,7 @@ class Fitter(Generic[T]):
             patience=s.patience,
             precision=self.run.precision,
             seed=self.run.seed,
+            selection=s.selection,
         )
 
     def _fingerprint(self, name: str, split: Split, stop_after: int | None) -> str:
@@ -253,11 +258,6 @@ class Fitter(Generic[T]):
                 digest.update(part.labels.tobytes())
                 digest.update(repr(part.examples).encode())
         return digest.hexdigest()
-
-
-def _best_step(scores: dict[int, Score]) -> int:
-    """The best one, and of equally good ones the first."""
-    return max(scores, key=lambda step: (scores[step], -step))
 
 
 @dataclass(frozen=True)

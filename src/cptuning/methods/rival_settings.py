@@ -92,6 +92,7 @@ _FINE_TUNING = TrainingSettings(
     epochs=0,
     evaluate_every=100,
     patience=0,
+    selection="best",
     temperature=1.0,
 )
 

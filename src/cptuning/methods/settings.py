@@ -69,6 +69,7 @@ _PAPER = Settings(
     epochs=0,
     evaluate_every=100,
     patience=0,
+    selection="best",
     frozen_share=0.0,
     inference="knn",
     k=3,
@@ -91,6 +92,7 @@ _DEFAULT = replace(
     steps=20,
     epochs=10,
     evaluate_every=5,
+    selection="one-error",
     inference="unit-prototype",
 )
 

@@ -34,6 +34,9 @@ class TrainingSettings:
     evaluate_every: int
     patience: int
     """Stop after so many evaluations without a better one; 0: never."""
+    selection: Literal["best", "one-error"]
+    """Keep the weights that answered held-out examples best; or the last ones, unless the best are
+    better by more than a standard error: few examples can't tell more from chance."""
     temperature: float
     """Of the probabilities, where no held-out examples tell a better one."""
 

@@ -2,7 +2,7 @@
 
 from cptuning.training.checkpoint import Checkpointer
 from cptuning.training.chunks import chunk_count, in_chunks, recomputed
-from cptuning.training.loop import Callback, History, Score, Task, train
+from cptuning.training.loop import Callback, History, Score, Task, kept_step, train
 from cptuning.training.plan import TrainingPlan
 from cptuning.training.processes import Processes, gather
 from cptuning.training.progress import ProgressBar
@@ -19,6 +19,7 @@ __all__ = [
     "chunk_count",
     "gather",
     "in_chunks",
+    "kept_step",
     "recomputed",
     "train",
 ]

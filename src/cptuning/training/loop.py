@@ -1,8 +1,9 @@
 """The one training loop: every method gives it a task, and gets the best weights back."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Protocol
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cptuning.errors import CPTuningError
 from cptuning.training.checkpoint import Checkpoint, Checkpointer
-from cptuning.training.plan import TrainingPlan
+from cptuning.training.plan import Selection, TrainingPlan
 from cptuning.training.processes import Processes
 from cptuning.training.sharding import Sharded
 
@@ -22,6 +23,36 @@ class Score:
 
     accuracy: float
     negative_log_loss: float
+    examples: int = field(default=0, compare=False)
+    """How many were answered; 0: not known."""
+
+    @property
+    def error(self) -> float:
+        """The standard error of the accuracy; a little more than none where all are right.
+
+        >>> round(Score(0.75, -0.5, examples=32).error, 3)
+        0.076
+        """
+        if self.examples == 0:
+            return 0.0
+        share = (self.accuracy * self.examples + 1) / (self.examples + 2)
+        return math.sqrt(share * (1 - share) / self.examples)
+
+
+def kept_step(scores: Mapping[int, Score], last: int, selection: Selection) -> int:
+    """The step whose weights are kept: the best one, and of equally good ones the first.
+
+    With "one-error" it is the last one unless the best is better by more than a standard error.
+
+    >>> scores = {0: Score(0.81, -0.5, 32), 20: Score(0.78, -0.4, 32)}
+    >>> [kept_step(scores, 20, how) for how in ("best", "one-error")]
+    [0, 20]
+    """
+    best = max(scores, key=lambda step: (scores[step], -step))
+    if selection == "one-error" and last in scores:
+        lost = scores[best].accuracy - scores[last].accuracy
+        return last if lost <= scores[best].error else best
+    return best
 
 
 class Task(Protocol):
@@ -153,8 +184,8 @@ def train(
             for callback in callbacks:
                 callback.on_end(step)
     history.last_step = step
-    if best is None:
-        history.best_step = step
+    if best is None or kept_step(history.scores, plan.steps, plan.selection) == step:
+        history.best_step = step  # These are the weights that are there.
     else:
         with torch.no_grad():
             for name, value in best.items():
@@ -219,7 +250,7 @@ def _has_settled(history: History, step: int, plan: TrainingPlan) -> bool:
 def _facts(history: History) -> dict[str, object]:
     return {
         "best_step": history.best_step,
-        "scores": {str(s): [x.accuracy, x.negative_log_loss] for s, x in history.scores.items()},
+        "scores": {str(step): astuple(score) for step, score in history.scores.items()},
     }
 
 

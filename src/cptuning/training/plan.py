@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Selection = Literal["best", "one-error"]
+
 
 @dataclass(frozen=True)
 class TrainingPlan:
@@ -23,6 +25,8 @@ class TrainingPlan:
     """Stop after so many evaluations without a better one; 0: never."""
     precision: Literal["auto", "float32", "bfloat16"]
     seed: int
+    selection: Selection = "best"
+    """Keep the best weights, or the last unless the best are better by a standard error."""
 
     def rate(self, step: int) -> float:
         """The learning rate of a step as a share of the peak: a linear rise, a linear fall.
