@@ -16,6 +16,7 @@ import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
 from cptuning.export import export_onnx, graphs
+from cptuning.export.int8 import moved_back, quantized
 from cptuning.export.tracing import OUTPUTS
 from cptuning.inference.onnx_encoder import ONNX_FILE
 
@@ -176,6 +177,22 @@ def test_int8_answers_are_nearly_the_same(int8):
 @pytest.mark.parametrize("batches", ["alone", "some"])
 def test_an_int8_answer_does_not_depend_on_the_other_texts(int8, batches):
     np.testing.assert_allclose(int8.answers[batches], int8.answers["embeddings"], atol=1e-6)
+
+
+def test_what_rounding_does_to_all_texts_alike_is_taken_back():
+    """On the embedded backbone: tiny ones are rounded too coarsely for their mean to matter."""
+    some = SINGLES * 2
+    classifier = CPTuningClassifier(steps=0, validation="none", verbose=False)
+    classifier.fit(some, ["good", "bad"] * (len(some) // 2))
+    encoder = classifier.predictor_.encoder
+    samples = encoder.layout.encode(classifier.predictor_.support.examples)
+    expected = encoder.embed_encodings(samples)
+    rounded = quantized(graphs.float_graph(encoder, samples), samples, OUTPUTS)
+    found = graphs._embeddings(rounded, samples)
+    back = graphs._embeddings(moved_back(rounded, (found - expected).mean(axis=0)), samples)
+    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1, atol=1e-5)
+    assert np.abs((back - expected).mean(axis=0)).max() < 0.1 * np.abs(found - expected).max()
+    assert (back * expected).sum(axis=1).mean() > (found * expected).sum(axis=1).mean()
 
 
 def test_int8_folders_are_smaller(cases):

@@ -58,6 +58,10 @@ class Graph:
         node = helper.make_node(op, inputs, outputs, name=outputs[0], **more)
         self.nodes.insert(self.nodes.index(before), node)
 
+    def append(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **more: Any) -> None:
+        """Add a node at the end."""
+        self.nodes.append(helper.make_node(op, inputs, outputs, name=outputs[0], **more))
+
     def replace(self, value: str, other: str) -> None:
         """Let all that read a value read another."""
         for node in self.users(value):

@@ -53,6 +53,19 @@ def quantized(
     return graph.model()
 
 
+def moved_back(model: onnx.ModelProto, shift: FloatArray) -> onnx.ModelProto:
+    """The model with a vector taken off its embeddings, which have length one again then."""
+    graph = Graph(model)
+    (embedding,) = (output.name for output in model.graph.output)
+    moved, rounded = f"{embedding}/moved", f"{embedding}/rounded"
+    maker = graph.maker(embedding)
+    assert maker is not None
+    maker.output[:] = [rounded if value == embedding else value for value in maker.output]
+    graph.append("Sub", [rounded, graph.constant(f"{embedding}/shift", shift)], [moved])
+    graph.append("LpNormalization", [moved], [embedding], axis=-1, p=2)
+    return graph.model()
+
+
 def activations(
     model: onnx.ModelProto, values: Sequence[str], samples: Sequence[Encoding]
 ) -> dict[str, FloatArray]:
