@@ -91,7 +91,7 @@ _DEFAULT = replace(
     batches="balanced",
     steps=20,
     epochs=10,
-    evaluate_every=5,
+    evaluate_every=10,
     selection="one-error",
     inference="unit-prototype",
 )
