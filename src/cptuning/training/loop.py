@@ -31,7 +31,7 @@ class Score:
         """The standard error of the accuracy; a little more than none where all are right.
 
         >>> round(Score(0.75, -0.5, examples=32).error, 3)
-        0.076
+        0.078
         """
         if self.examples == 0:
             return 0.0
