@@ -95,11 +95,11 @@ class Fitter(Generic[T]):
         self._initial = {name: value.detach().clone() for name, value in state.items()}
 
     def fit(self, split: Split, folds: int = 0) -> Fitted[T]:
-        """Train on the data; keep the weights that did best on ``dev`` or in cross-fitting.
+        """Train on the data; keep the weights that ``dev`` or cross-fitting chose.
 
         With neither, the plan's last weights are kept. Cross-fitting trains ``folds`` times on
-        all folds but one, finds the step at which the left-out examples were answered best, and
-        trains on everything up to that step.
+        all folds but one, lets the answers to the left-out examples choose the step, and trains
+        on everything up to that step.
         """
         if split.dev is None and folds > 1:
             answers = self._cross_fitted(split, folds)

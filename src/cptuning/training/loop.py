@@ -1,4 +1,4 @@
-"""The one training loop: every method gives it a task, and gets the best weights back."""
+"""The one training loop: every method gives it a task, and gets the chosen weights back."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ def train(
     checkpointer: Checkpointer | None = None,
     stop_after: int | None = None,
 ) -> History:
-    """Train, and leave the best weights by the task's own score in the objective.
+    """Train, and leave the weights that :func:`kept_step` names in the objective.
 
     The untrained weights, step 0, are a candidate too. Without a score the last weights stay.
     Every random choice of a step is drawn from the seed and the step's number, so a run that
