@@ -1,7 +1,9 @@
 """A model folder: what is in it, that it answers the same, and what becomes of broken ones."""
 
 import json
+import os
 import shutil
+import stat
 
 import numpy as np
 import pytest
@@ -97,6 +99,17 @@ def test_the_folder_holds_only_open_formats_and_a_card(model):
     card = (model / "README.md").read_text()
     for piece in ("good: 6", "bad: 6", "Accuracy on held-out examples", "torch", "learning_rate"):
         assert piece in card
+
+
+def test_whoever_may_read_other_new_files_may_read_a_model(classifier, tmp_path):
+    """It is often served by another user than the one who trained it."""
+    before = os.umask(0o027)
+    try:
+        classifier.save(tmp_path / "shared")
+    finally:
+        os.umask(before)
+    for path in [tmp_path / "shared", *(tmp_path / "shared").rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o750 if path.is_dir() else 0o640), path
 
 
 def test_facts_are_strict_json(model):

@@ -1,6 +1,7 @@
 """A fitted model as a folder: safetensors, JSON, the tokenizer and a card; nothing is unpickled."""
 
 import json
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -234,7 +235,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     temporary = _folder_beside(folder)
     try:
         yield temporary
-        temporary.chmod(0o755)
+        _open_to_readers(temporary)
         old = None
         if folder.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
@@ -249,6 +250,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _open_to_readers(folder: Path) -> None:
+    """Let those read the files who may read the folder: safetensors keeps its files private."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
+
+
 def check_place(folder: Path) -> None:
     """Refuse a place that a model can't be saved to: before hours of training, not after."""
     _folder_beside(folder.absolute()).rmdir()
@@ -259,7 +268,9 @@ def _folder_beside(folder: Path) -> Path:
         raise CPTuningError(f"{folder} exists and is no CP-Tuning model: choose another place.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        temporary = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
+        temporary.mkdir()
+        return temporary
     except OSError as error:
         raise CPTuningError(f"{folder} can't be written: {error.strerror}.") from error
 

@@ -111,7 +111,7 @@ CASES = {
     "half a pair": (("explain", "{pair-model}", "a"), "give the second text with --text-b"),
     "a pair too many": (("explain", "{model}", "a", "--text-b", "b"), "leave --text-b out"),
     "pairs added to texts": (("add", "{model}", "{pairs}"), "the model takes single texts"),
-    "an unknown export": (("export", "{model}", "{new}", "--to", "word"), "use --to onnx"),
+    "an unknown export": (("export", "{model}", "--to", "word"), "use --to onnx"),
     "sizes of words": (("learning-curve", "{films}", "--sizes", "few"), "such as 2,4,8"),
     "sizes too large": (("learning-curve", "{films}", "--sizes", "99"), "no class has more than"),
     "a curve as text": (("learning-curve", "{films}", "--output", "c.txt"), ".html or .png"),

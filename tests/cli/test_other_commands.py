@@ -121,7 +121,7 @@ class TestInfo:
 
 
 def test_an_exported_model_answers_the_same(run, pair_model, pairs, tmp_path):
-    result = run("export", pair_model, tmp_path / "exported")
+    result = run("export", pair_model, "--output", tmp_path / "exported")
     assert result.exit_code == 0, result.output
     assert "without torch" in result.stdout
     assert json.loads(run("info", tmp_path / "exported", "--json").stdout)["kind"] == "onnx"

@@ -74,7 +74,7 @@ def test_predict_and_evaluate_work_with_its_model(run, fitted, films, tmp_path, 
     [
         ("explain", "{model}", "a joy"),
         ("add", "{model}", "{films}"),
-        ("export", "{model}", "{new}"),
+        ("export", "{model}", "--output", "{new}"),
         ("predict", "{model}", "{films}", "--neighbours", "2"),
     ],
 )

@@ -13,10 +13,9 @@ def export(
     model: options.Model,
     output: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[OUTPUT]",
-            help="The folder for the exported model; MODEL-onnx or MODEL-int8 if not given.",
-            show_default=False,
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder for the exported model; without it MODEL-onnx or MODEL-int8.",
         ),
     ] = None,
     to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: onnx.")] = "onnx",
