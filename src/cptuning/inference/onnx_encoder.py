@@ -83,7 +83,9 @@ def has_8_bit_dot_products() -> bool:
 
 
 def session(graph: Path | bytes) -> Any:
-    """A session of ONNX Runtime that computes in the thread that calls it."""
+    """A session of ONNX Runtime that computes in the thread that calls it, and tells nobody."""
+    # It is read once, at the import: without it the runtime reports its use to its makers.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
