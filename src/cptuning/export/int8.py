@@ -4,10 +4,13 @@ The usual "dynamic" quantisation scales an activation by the largest value of a 
 text's answer would depend on its neighbours. Here scales are settled when the model is exported,
 from what the labelled examples show, and a part of each channel's range is moved from the
 activations into the weights, where a scale for every column costs nothing (SmoothQuant, Xiao et
-al., 2023). Where tokens differ much in size, each is first divided by its own largest value.
+al., 2023). Channels are centred first: what they have in common needs no integers, it is a part of
+the bias. So is what rounding takes from a product on average (Nagel et al., 2019). Where tokens
+differ much in size, each is first divided by its own largest value.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -19,7 +22,7 @@ from cptuning.prompting import Encoding
 
 FloatArray = NDArray[np.float32]
 # The share of a channel's range, as an exponent, that moves into the weights.
-_MOVED = np.float32(0.25)
+_MOVED = np.float32(0.4)
 # Channels that are silent in the examples need a range that is not zero.
 _LEAST_RANGE = np.float32(1e-4)
 # A token divided by its largest value may be a little more negative than the examples were.
@@ -95,57 +98,98 @@ def _is_matrix(graph: Graph, value: str) -> bool:
     return array is not None and array.ndim == 2 and array.dtype == np.float32
 
 
+@dataclass(frozen=True)
+class _Rounding:
+    """How a value becomes integers from 0 to 255, channel by channel."""
+
+    middle: FloatArray
+    """Is taken off first."""
+    moved: FloatArray
+    """Then it is divided by this, which the weights are multiplied by."""
+    by_row: bool
+    """Then each token is divided by its own largest value."""
+    step: np.float32
+    zero: np.uint8
+
+    @classmethod
+    def of(cls, seen: FloatArray, by_row: bool) -> "_Rounding":
+        """Such that what was seen fills the range."""
+        # Tokens of any size have no common middle.
+        middle = np.zeros_like(seen[0]) if by_row else (seen.min(axis=0) + seen.max(axis=0)) / 2
+        moved = np.maximum(np.abs(seen - middle).max(axis=0), _LEAST_RANGE) ** _MOVED
+        divided = (seen - middle) / moved
+        if by_row:
+            lowest = float((divided / _largest(divided)).min())
+            least, greatest = max(-1.0, _ROOM_BELOW * min(0.0, lowest)), 1.0
+        else:
+            least = min(0.0, float(divided.min()))
+            greatest = max(0.0, float(divided.max()), least + float(_LEAST_RANGE))
+        step = np.float32((greatest - least) / 255)
+        return cls(middle, moved, by_row, step, np.uint8(np.round(-least / step)))
+
+    def means(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The mean of what was seen, centred and divided: as it was, and as integers tell it."""
+        divided = (seen - self.middle) / self.moved
+        step = self.step * (_largest(divided) if self.by_row else 1)
+        told = (np.clip(np.round(divided / step) + self.zero, 0, 255) - self.zero) * step
+        return divided.mean(axis=0), told.mean(axis=0)
+
+
+def _largest(rows: FloatArray) -> FloatArray:
+    return np.asarray(np.maximum(np.abs(rows).max(axis=1, keepdims=True), _LEAST_RANGE))
+
+
 def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> None:
     value, weights = node.input
-    moved = np.maximum(np.abs(seen).max(axis=0), _LEAST_RANGE) ** _MOVED
-    smoothed, rows, divided, rounded = (
-        f"{value}/{part}" for part in ("smoothed", "largest", "divided", "int8")
-    )
+    rows, rounded = f"{value}/largest", f"{value}/int8"
+    exact = graph.constants[weights]
     # A product that narrows reads what an activation function made: there, tokens differ in size.
-    width, made_width = graph.constants[weights].shape
-    by_row = width > made_width
-    least, greatest = _range(seen / moved, by_row)
-    step = np.float32((greatest - least) / 255)
-    scale = graph.constant(f"{rounded}/scale", np.array(step))
-    zero = graph.constant(f"{rounded}/zero", np.array(np.round(-least / step), np.uint8))
+    rounding = _Rounding.of(seen, by_row=exact.shape[0] > exact.shape[1])
+    scale = graph.constant(f"{rounded}/scale", np.array(rounding.step))
+    zero = graph.constant(f"{rounded}/zero", np.array(rounding.zero))
     if graph.maker(rounded) is None:  # Several products may read one value.
-        factors = graph.constant(f"{smoothed}/factors", 1 / moved)
-        graph.insert(node, "Mul", [value, factors], [smoothed])
-        if by_row:
-            graph.insert(node, "Abs", [smoothed], [f"{rows}/sizes"])
-            graph.insert(
-                node, "ReduceMax", [f"{rows}/sizes"], [f"{rows}/any"], axes=[-1], keepdims=1
-            )
-            tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
-            graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
-            graph.insert(node, "Div", [smoothed, rows], [divided])
-        source = divided if by_row else smoothed
+        source = _insert_division(graph, node, rounding, rows)
         graph.insert(node, "QuantizeLinear", [source, scale, zero], [rounded])
-    columns, column_scales = _rounded(graph.constants[weights] * moved[:, None], axis=0)
+    smoothed = exact * rounding.moved[:, None]
+    columns, column_scales = _rounded(smoothed, axis=0)
     # The name of the value belongs to it: layers that share weights don't share activations.
     matrix = graph.constant(f"{weights}/{value}/int8", columns)
     scales = graph.constant(f"{weights}/{value}/scale", column_scales[0])
-    inputs = [rounded, matrix, scale, scales, zero, ""]
-    result = node.output[0]
-    bias = None if by_row else _bias_of(graph, result)
-    if bias is not None:
-        inputs.append(bias)
+    was, told = rounding.means(seen)
+    lost = was @ smoothed - told @ (columns * column_scales)
+    bias, result = rounding.middle @ exact + lost, node.output[0]
+    known = _bias_of(graph, result)
+    if known is not None:
+        bias = bias + graph.constants[known]
         result = graph.users(result)[0].output[0]
     made = f"{result}/of int8"
+    added = graph.constant(f"{made}/bias", bias.astype(np.float32))
+    inputs = [rounded, matrix, scale, scales, zero, "", *([] if rounding.by_row else [added])]
     graph.insert(node, "MatMulIntegerToFloat", inputs, [made], domain=MICROSOFT)
-    if by_row:
+    if rounding.by_row:
         graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
-        made = f"{made}/sized"
+        graph.insert(node, "Add", [f"{made}/sized", added], [f"{made}/moved"])
+        made = f"{made}/moved"
     graph.replace(result, made)
 
 
-def _range(seen: FloatArray, by_row: bool) -> tuple[float, float]:
-    """Between what the 256 integers are spread; zero is always inside."""
-    if by_row:
-        largest = np.maximum(np.abs(seen).max(axis=1, keepdims=True), _LEAST_RANGE)
-        return max(-1.0, _ROOM_BELOW * min(0.0, float((seen / largest).min()))), 1.0
-    least, greatest = min(0.0, float(seen.min())), max(0.0, float(seen.max()))
-    return least, max(greatest, least + float(_LEAST_RANGE))
+def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, rows: str) -> str:
+    """Centre and divide what a product reads; gives the name of the result."""
+    value = node.input[0]
+    centred, divided, sized = (f"{value}/{part}" for part in ("centred", "divided", "sized"))
+    factors = graph.constant(f"{divided}/factors", 1 / rounding.moved)
+    if not rounding.by_row:
+        middle = graph.constant(f"{centred}/middle", rounding.middle)
+        graph.insert(node, "Sub", [value, middle], [centred])
+        graph.insert(node, "Mul", [centred, factors], [divided])
+        return divided
+    graph.insert(node, "Mul", [value, factors], [divided])
+    graph.insert(node, "Abs", [divided], [f"{rows}/sizes"])
+    graph.insert(node, "ReduceMax", [f"{rows}/sizes"], [f"{rows}/any"], axes=[-1], keepdims=1)
+    tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
+    graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
+    graph.insert(node, "Div", [divided, rows], [sized])
+    return sized
 
 
 def _bias_of(graph: Graph, product: str) -> str | None:

@@ -48,8 +48,9 @@ def export_onnx(classifier: "TextClassifier", folder: str | Path, *, int8: bool 
 
 
 def _samples(layout: Layout, examples: Examples) -> list[Encoding]:
-    """Some of the labelled examples, and long ones made of them."""
-    some = examples.take(np.arange(min(len(examples), _SAMPLES)))
+    """Some of the labelled examples, from first to last, and a long one made of them."""
+    rows = np.linspace(0, len(examples) - 1, min(len(examples), _SAMPLES)).astype(int)
+    some = examples.take(rows)
     joined = Examples(
         (" ".join(some.first),), None if some.second is None else (" ".join(some.second),)
     )
