@@ -17,9 +17,10 @@ import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
 from cptuning.export import export_onnx, graphs
-from cptuning.export.int8 import moved_back, quantized
+from cptuning.export.graph import Graph
+from cptuning.export.int8 import _quantize_product, moved_back, quantized
 from cptuning.export.tracing import OUTPUTS
-from cptuning.inference.onnx_encoder import ONNX_FILE
+from cptuning.inference.onnx_encoder import ONNX_FILE, session
 
 TRAINING = {
     "single": ["great movie", "I loved it", "so good", "dull film", "boring book", "bad food"],
@@ -183,6 +184,50 @@ def test_int8_answers_are_nearly_the_same(int8):
 @pytest.mark.parametrize("batches", ["alone", "some"])
 def test_an_int8_answer_does_not_depend_on_the_other_texts(int8, batches):
     np.testing.assert_allclose(int8.answers[batches], int8.answers["embeddings"], atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(12, 24), (24, 12)], ids=["widening", "narrowing"])
+def test_an_8_bit_product_is_right_on_average(shape):
+    wrong = errors_of_8_bits(shape, middle=1.0)
+    assert np.abs(wrong).mean() > 1e-3  # It does round.
+    assert np.abs(wrong.mean(axis=0)).max() < 0.1 * np.abs(wrong).mean()
+
+
+def test_what_a_channel_always_has_costs_no_exactness():
+    plain, moved = (errors_of_8_bits((12, 24), middle) for middle in (0.0, 50.0))
+    assert np.abs(moved).mean() < 1.5 * np.abs(plain).mean()
+
+
+def errors_of_8_bits(shape, middle):
+    """Of x @ weights + bias, for an x whose channels lie around values of such a size."""
+    rng = np.random.default_rng(0)
+    weights, bias, noise, places = (
+        rng.normal(size=size).astype(np.float32)
+        for size in (shape, shape[1], (500, shape[0]), shape[0])
+    )
+    seen = noise + np.float32(middle) * places
+    exact = seen.astype(np.float64) @ weights + bias
+    return eight_bit_product(seen, weights, bias) - exact
+
+
+def eight_bit_product(seen, weights, bias):
+    """seen @ weights + bias by a graph of 8-bit integers."""
+    tensor = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("MatMul", ["x", "w"], ["product"]),
+            onnx.helper.make_node("Add", ["product", "b"], ["sum"]),
+            onnx.helper.make_node("Identity", ["sum"], ["y"]),
+        ],
+        "product",
+        [tensor("x", onnx.TensorProto.FLOAT, [None, len(weights)])],
+        [tensor("y", onnx.TensorProto.FLOAT, [None, len(bias)])],
+        [onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(bias, "b")],
+    )
+    opset = [onnx.helper.make_opsetid("", 17)]
+    rewritten = Graph(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9))
+    _quantize_product(rewritten, rewritten.nodes[0], seen)
+    return session(rewritten.model().SerializeToString()).run(None, {"x": seen})[0]
 
 
 def test_what_rounding_does_to_all_texts_alike_is_taken_back():
