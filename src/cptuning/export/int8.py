@@ -6,7 +6,8 @@ from what the labelled examples show, and a part of each channel's range is move
 activations into the weights, where a scale for every column costs nothing (SmoothQuant, Xiao et
 al., 2023). Channels are centred first: what they have in common needs no integers, it is a part of
 the bias. So is what rounding takes from a product on average (Nagel et al., 2019). Where tokens
-differ much in size, each is first divided by its own largest value.
+differ much in size, each is first divided by its own largest value, and the few channels with the
+largest values of all are multiplied apart, as they are (LLM.int8(), Dettmers et al., 2022).
 """
 
 from collections.abc import Sequence
@@ -21,10 +22,13 @@ from cptuning.inference.onnx_encoder import run, session
 from cptuning.prompting import Encoding
 
 FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
 # The share of a channel's range, as an exponent, that moves into the weights.
 _MOVED = np.float32(0.4)
 # Channels that are silent in the examples need a range that is not zero.
 _LEAST_RANGE = np.float32(1e-4)
+# One channel in so many is multiplied apart, where any is.
+_ONE_APART_IN = 24
 # A token divided by its largest value may be a little more negative than the examples were.
 _ROOM_BELOW = 1.2
 
@@ -104,8 +108,8 @@ class _Rounding:
 
     middle: FloatArray
     """Is taken off first."""
-    moved: FloatArray
-    """Then it is divided by this, which the weights are multiplied by."""
+    factors: FloatArray
+    """Then it is multiplied by this, which the weights are divided by; zero: counts as silent."""
     by_row: bool
     """Then each token is divided by its own largest value."""
     step: np.float32
@@ -116,8 +120,11 @@ class _Rounding:
         """Such that what was seen fills the range."""
         # Tokens of any size have no common middle.
         middle = np.zeros_like(seen[0]) if by_row else (seen.min(axis=0) + seen.max(axis=0)) / 2
-        moved = np.maximum(np.abs(seen - middle).max(axis=0), _LEAST_RANGE) ** _MOVED
-        divided = (seen - middle) / moved
+        ranges = np.abs(seen - middle).max(axis=0)
+        factors = np.maximum(ranges, _LEAST_RANGE) ** -_MOVED
+        if by_row:
+            factors[np.argsort(-ranges)[: len(ranges) // _ONE_APART_IN]] = 0
+        divided = (seen - middle) * factors
         if by_row:
             lowest = float((divided / _largest(divided)).min())
             least, greatest = max(-1.0, _ROOM_BELOW * min(0.0, lowest)), 1.0
@@ -125,11 +132,21 @@ class _Rounding:
             least = min(0.0, float(divided.min()))
             greatest = max(0.0, float(divided.max()), least + float(_LEAST_RANGE))
         step = np.float32((greatest - least) / 255)
-        return cls(middle, moved, by_row, step, np.uint8(np.round(-least / step)))
+        return cls(middle, factors, by_row, step, np.uint8(np.round(-least / step)))
+
+    @property
+    def apart(self) -> IntArray:
+        """The channels that are silent here."""
+        return np.flatnonzero(self.factors == 0)
+
+    def smoothed(self, weights: FloatArray) -> FloatArray:
+        """The weights that belong to what is rounded."""
+        heard = self.factors > 0
+        return np.where(heard, 1 / np.where(heard, self.factors, 1), 0)[:, None] * weights
 
     def means(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The mean of what was seen, centred and divided: as it was, and as integers tell it."""
-        divided = (seen - self.middle) / self.moved
+        """The mean of what was seen, centred and smoothed: as it was, and as integers tell it."""
+        divided = (seen - self.middle) * self.factors
         step = self.step * (_largest(divided) if self.by_row else 1)
         told = (np.clip(np.round(divided / step) + self.zero, 0, 255) - self.zero) * step
         return divided.mean(axis=0), told.mean(axis=0)
@@ -150,7 +167,7 @@ def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> N
     if graph.maker(rounded) is None:  # Several products may read one value.
         source = _insert_division(graph, node, rounding, rows)
         graph.insert(node, "QuantizeLinear", [source, scale, zero], [rounded])
-    smoothed = exact * rounding.moved[:, None]
+    smoothed = rounding.smoothed(exact)
     columns, column_scales = _rounded(smoothed, axis=0)
     # The name of the value belongs to it: layers that share weights don't share activations.
     matrix = graph.constant(f"{weights}/{value}/int8", columns)
@@ -170,6 +187,8 @@ def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> N
         graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
         graph.insert(node, "Add", [f"{made}/sized", added], [f"{made}/moved"])
         made = f"{made}/moved"
+        if len(rounding.apart):
+            made = _insert_apart(graph, node, made, rounding.apart)
     graph.replace(result, made)
 
 
@@ -177,7 +196,7 @@ def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, ro
     """Centre and divide what a product reads; gives the name of the result."""
     value = node.input[0]
     centred, divided, sized = (f"{value}/{part}" for part in ("centred", "divided", "sized"))
-    factors = graph.constant(f"{divided}/factors", 1 / rounding.moved)
+    factors = graph.constant(f"{divided}/factors", rounding.factors)
     if not rounding.by_row:
         middle = graph.constant(f"{centred}/middle", rounding.middle)
         graph.insert(node, "Sub", [value, middle], [centred])
@@ -190,6 +209,18 @@ def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, ro
     graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
     graph.insert(node, "Div", [divided, rows], [sized])
     return sized
+
+
+def _insert_apart(graph: Graph, node: onnx.NodeProto, made: str, channels: IntArray) -> str:
+    """Add the product of a few channels, in full precision; gives the name of the sum."""
+    value, weights = node.input
+    few, product, whole = (f"{made}/{part}" for part in ("apart", "product apart", "whole"))
+    numbers = graph.constant(f"{few}/channels", channels)
+    matrix = graph.constant(f"{few}/weights", graph.constants[weights][channels])
+    graph.insert(node, "Gather", [value, numbers], [few], axis=-1)
+    graph.insert(node, "MatMul", [few, matrix], [product])
+    graph.insert(node, "Add", [made, product], [whole])
+    return whole
 
 
 def _bias_of(graph: Graph, product: str) -> str | None:
