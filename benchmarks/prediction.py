@@ -1,6 +1,6 @@
 """Sentences a second on a CPU: exported models against SetFit, on one backbone.
 
-    CPTUNING_DATA=folder python -m benchmarks.prediction [--rows 872] [--rounds 5] [--threads 2]
+    CPTUNING_DATA=folder python -m benchmarks.prediction [--rows 872] [--rounds 15] [--threads 2]
 
 All in one process, warm, in turns: SetFit with the mean vector of the embedded backbone, ours in
 float32 and in 8 bits, and the float32 matrix products of ours alone, which no way of computing
@@ -105,7 +105,7 @@ def check_same_work(setfit, classifier: CPTuningClassifier, models: dict, thread
         require_same(f"what is computed ({name})", bool(cosines.min() >= 0.95), True)
 
 
-def measure(rows: int | None = None, rounds: int = 5, threads: int = 2) -> tuple[Times, int]:
+def measure(rows: int | None = None, rounds: int = 15, threads: int = 2) -> tuple[Times, int]:
     """Let all contenders read the same test sentences, in turns; and how many those are."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
@@ -146,9 +146,13 @@ def table(times: Times, texts: int) -> str:
     return "\n".join([*lines, "", f"In float32 that is {share:.0f} % of the products alone."])
 
 
-def section(quick: bool = False, rows: int | None = None, rounds: int = 5, threads: int = 2) -> str:
+def section(
+    quick: bool = False, rows: int | None = None, rounds: int = 15, threads: int = 2
+) -> str:
     """Measure, and say it in Markdown."""
-    times, texts = measure(200 if quick else rows, rounds, threads)
+    if quick:
+        rows, rounds = 200, 3
+    times, texts = measure(rows, rounds, threads)
     return (
         "## Prediction on a CPU\n\n"
         f"{texts} test sentences of SST-2, the embedded backbone, {threads} threads; {rounds} "
@@ -159,7 +163,7 @@ def section(quick: bool = False, rows: int | None = None, rounds: int = 5, threa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
     chosen = parser.parse_args()
     print(section(rows=chosen.rows, rounds=chosen.rounds, threads=chosen.threads))
