@@ -165,6 +165,9 @@ def test_a_rivals_fit_that_is_killed_resumes_to_exactly_the_same_model(
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not broken.exists()
+    # As if it had been killed while it wrote: that must not stay for ever.
+    (tmp_path / "broken.checkpoint" / f"{file}.1.unfinished").mkdir()
+    (tmp_path / "broken.checkpoint" / f"{file}.1.unfinished" / ".tmp").touch()
     assert run(*words, "--output", broken).exit_code == 0
     assert run(*words, "--output", whole).exit_code == 0
     for name in ("backbone/model.safetensors", "prompts.safetensors", "head.safetensors"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
+from cptuning.data.unfinished import clear_unfinished
 from cptuning.errors import CPTuningError
 from cptuning.inference import AnyPredictor, Reasons
 from cptuning.inference.scoring import Scores
@@ -318,6 +319,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.checkpoint_dir is not None:  # The model is safe: its state in training can go.
             for left in Path(self.checkpoint_dir).glob("*.safetensors"):
                 left.unlink()
+            clear_unfinished(Path(self.checkpoint_dir))
 
     @property
     def classes_(self) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from cptuning.data.unfinished import whole_file
 from cptuning.inference import fit_temperature, log_loss
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
@@ -76,7 +77,7 @@ class Answers:
         self.write()
 
     def write(self) -> None:
-        """Write to a temporary name, then rename."""
+        """Write all of them in place of what was there."""
         if self.path is None or not self.writes:
             return
         arrays = {
@@ -85,11 +86,9 @@ class Answers:
             for name in ("scores", "familiarity", "labels")
         }
         facts = {"fingerprint": self.fingerprint, "finished": str(self.finished)}
-        temporary = self.path.with_suffix(".tmp")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            save_file(arrays, temporary, metadata=facts)
-            temporary.replace(self.path)
+            with whole_file(self.path) as place:
+                save_file(arrays, place, metadata=facts)
         except (OSError, SafetensorError) as error:
             _log.warning("%s could not be written: %s", self.path, error)
 

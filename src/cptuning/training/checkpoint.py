@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import signal
 import threading
 import time
@@ -16,6 +15,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from cptuning.data.unfinished import whole_file
 
 _log = logging.getLogger("cptuning")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -114,24 +115,19 @@ class Checkpointer:
             raise KeyboardInterrupt
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write to a temporary name, make it durable, then rename."""
+        """Write all of it, durably, in place of what was there."""
         tensors = {f"weights/{n}": t for n, t in checkpoint.weights.items()}
         tensors |= {f"{m}/{n}": t for m, ts in checkpoint.moments.items() for n, t in ts.items()}
         tensors |= {f"best/{n}": t for n, t in (checkpoint.best or {}).items()}
         facts = {"step": checkpoint.step, "fingerprint": self.fingerprint, **checkpoint.facts}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
         try:
             contiguous = {name: t.cpu().contiguous() for name, t in tensors.items()}
-            save_file(contiguous, temporary, metadata={"facts": json.dumps(facts)})
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
+            with whole_file(self.path) as place:
+                save_file(contiguous, place, metadata={"facts": json.dumps(facts)})
         except (OSError, SafetensorError) as error:
             # A full disk must not end hours of training that could still finish.
             _log.warning("The checkpoint %s could not be written: %s", self.path, error)
         finally:
-            temporary.unlink(missing_ok=True)
             self._last = time.monotonic()
 
     def load(self) -> Checkpoint | None:

@@ -1,0 +1,60 @@
+"""A file is there whole or as it was; what a killed writer leaves can be told from all else."""
+
+import signal
+
+import pytest
+from tests.standstill import start_python
+
+from cptuning.data.unfinished import clear_unfinished, whole_file
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from cptuning.data.unfinished import whole_file
+
+with whole_file(Path(sys.argv[1])) as place:
+    place.write_text("half")
+    place.with_name(".its-own-temporary-file").write_text("of a library")
+    print("writing", flush=True)
+    time.sleep(600)
+"""
+
+
+def names_in(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def write_half(path):
+    with whole_file(path) as place:
+        place.write_text("half")
+        raise OSError("The disk is full.")
+
+
+def test_a_file_takes_the_place_of_an_older_one(tmp_path):
+    for content in ("old", "new"):
+        with whole_file(tmp_path / "folder" / "state") as place:
+            place.write_text(content)
+    assert (tmp_path / "folder" / "state").read_text() == "new"
+    assert names_in(tmp_path / "folder") == ["state"]
+
+
+def test_after_an_error_all_is_as_before(tmp_path):
+    path = tmp_path / "state"
+    path.write_text("old")
+    with pytest.raises(OSError, match="full"):
+        write_half(path)
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == ["state"]
+
+
+def test_what_a_killed_writer_leaves_is_cleared_and_nothing_else(tmp_path):
+    path = tmp_path / "state"
+    path.write_text("old")
+    process = start_python(WRITER, path)
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert path.read_text() == "old"
+    assert len(names_in(tmp_path)) == 2
+    clear_unfinished(tmp_path)
+    assert names_in(tmp_path) == ["state"]
