@@ -51,6 +51,8 @@ VARIANTS: dict[str, dict[str, object]] = {
     "not centred": {"centred": False},
     "tau_n 1/16": {"tau_n": 1 / 16},
     "tau_n 1/4": {"tau_n": 1 / 4},
+    "tau_n 1/2": {"tau_n": 1 / 2},
+    "tau_n 1/2, not centred": {"tau_n": 1 / 2, "centred": False},
     "xi 4": {"xi": 4.0},
     "margin 0.2": {"margin": 0.2},
     "lambda 0.3": {"contrastive_weight": 0.3},

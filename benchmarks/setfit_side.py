@@ -42,7 +42,7 @@ def saved_backbone(folder: Path, backbone: Backbone | None = None) -> Path:
     return folder
 
 
-def setfit_model(folder: Path, max_length: int) -> Any:
+def setfit_model(folder: Path, max_length: int, device: str = "cpu") -> Any:
     """An untrained SetFit model on that backbone."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Pooling, Transformer
@@ -52,7 +52,7 @@ def setfit_model(folder: Path, max_length: int) -> Any:
     with quiet_transformers():
         words = Transformer(str(folder), max_seq_length=max_length)
         pooling = Pooling(words.get_embedding_dimension(), pooling_mode="mean")
-        body = SentenceTransformer(modules=[words, pooling], device="cpu")
+        body = SentenceTransformer(modules=[words, pooling], device=device)
     return SetFitModel(model_body=body, model_head=LogisticRegression())
 
 

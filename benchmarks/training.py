@@ -1,6 +1,6 @@
 """Training beside SetFit: 16 examples a class of SST-2, the same backbone, each to its own end.
 
-    CPTUNING_DATA=folder python -m benchmarks.training [--seeds 13 21 42 87 100]
+    CPTUNING_DATA=folder python -m benchmarks.training [--seeds 13 21 42 87 100] [--device cuda]
 
 SetFit has its default recipe: one epoch of all unique pairs, the rarer kind drawn again until both
 kinds are as many, in batches of 16. Ours is measured as a user gets it, with the two more models
@@ -63,6 +63,7 @@ class Task:
     backbone: str = "embedded"
     k: int = 16
     most_test: int | None = None
+    device: str = "cpu"
     settings: tuple[tuple[str, Any], ...] = ()
     """Of ours, in place of the preset's."""
 
@@ -84,7 +85,7 @@ class Task:
 
         def theirs(seed: int) -> Trained:
             split = self._split(seed)
-            model = setfit_model(saved, max_length)
+            model = setfit_model(saved, max_length, self.device)
             body = model.model_body
             done = work(
                 zip(split.train.first, split.train_labels, strict=True),
@@ -102,7 +103,11 @@ class Task:
                 loaded = load_backbone(self.backbone)
                 start = encoder_hash(loaded.model.base_model, parts)
                 fitted = CPTuningClassifier(
-                    loaded, random_state=seed, verbose=False, **dict(self.settings) | options
+                    loaded,
+                    random_state=seed,
+                    device=self.device,
+                    verbose=False,
+                    **dict(self.settings) | options,
                 ).fit(split.train, split.train_labels)
                 support = fitted.predictor_.support
                 labels = fitted.classes_[support.labels]
@@ -162,14 +167,17 @@ def table(times: Times) -> str:
     return "\n".join(lines)
 
 
-def section(quick: bool = False, seeds: Sequence[int] = SEEDS) -> str:
+def section(quick: bool = False, seeds: Sequence[int] = SEEDS, device: str = "cpu") -> str:
     """Measure, and say it in Markdown."""
     seeds = seeds[:1] if quick else seeds
-    times = measure(Task(), seeds)
+    times = measure(Task(device=device), seeds)
+    where = f"{torch.get_num_threads()} threads"
+    if torch.device(device).type == "cuda":
+        where = f"one {torch.cuda.get_device_name(device)}"
     return (
         "## Training, 16 examples a class of SST-2\n\n"
         "SetFit's default recipe and ours on the embedded backbone, each to its own end, loading "
-        f"included, {torch.get_num_threads()} threads; splits {', '.join(map(str, seeds))}; "
+        f"included, {where}; splits {', '.join(map(str, seeds))}; "
         f"accuracy on the whole test set.\n\n{table(times)}\n"
     )
 
@@ -177,7 +185,9 @@ def section(quick: bool = False, seeds: Sequence[int] = SEEDS) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
-    print(section(seeds=parser.parse_args().seeds))
+    parser.add_argument("--device", default="cpu")
+    chosen = parser.parse_args()
+    print(section(seeds=chosen.seeds, device=chosen.device))
 
 
 if __name__ == "__main__":

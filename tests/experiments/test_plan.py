@@ -135,6 +135,7 @@ def test_every_study_is_about_the_paper_s_tasks():
         ("ablation", {"methods": ("pet",)}, "The study ablation has none of the methods pet."),
         ("main", {"seeds": ()}, "No seeds are given"),
         ("main", {"workers": 0}, "--workers is 0"),
+        ("main", {"precision": "float8"}, "There is no precision 'float8': use one of auto,"),
         ("main", {"datasets": ("GSM8K",)}, "There is no data set 'GSM8K'"),
     ],
 )

@@ -206,11 +206,37 @@ def test_what_is_missing_failed_or_fast_is_said(tmp_path):
     records.add_to_plan([failed, missing], SMALL)
     section = document(Records(tmp_path), [STUDIES["main"]]).sections[0]
     assert section.warnings == [
-        "Not finished: 1 of 7 cells are still to be run.",
+        "Not finished: 1 of 7 cells are still to be run. What is shown is of splits 21, 42, 87, "
+        "100, where every row is there.",
         "PET on MR failed in 1 run: The word is not in the vocabulary.",
     ]
     assert any("fast version" in fact for fact in section.facts)
     assert any("MR 408 (2,000)" in fact for fact in section.facts)
+
+
+def test_rows_of_an_unfinished_study_are_means_over_the_same_splits(tmp_path):
+    records = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    later = [Cell("main", "pet", name, 87, "pet", (f"later {name}",)) for name in ("MR", "CR")]
+    records.add_to_plan(later, SMALL)
+    records = Records(tmp_path)
+    kept = [0, 1, 2, 4]  # all but split 87, the fourth
+    lines = {name: values for (_, name), values in lines_of(records, "main").items()}
+    for name, scores in (("PET", THEIRS), ("CP-Tuning", OURS)):
+        assert lines[name][0].startswith(f"{np.mean([scores[i] for i in kept]):.1f} ± ")
+    assert (
+        "splits 13, 21, 42, 100, where"
+        in document(records, [STUDIES["main"]]).sections[0].warnings[0]
+    )
+
+
+def test_without_a_whole_split_all_that_is_there_is_shown_and_said(tmp_path):
+    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS[:2]})
+    records.add_to_plan(
+        [Cell("main", "pet", "MR", seed, "pet", (f"later {seed}",)) for seed in SEEDS[:2]], SMALL
+    )
+    [section] = document(Records(tmp_path), [STUDIES["main"]]).sections
+    assert section.tables[0].lines[1].values[0].whole.startswith("81.0")
+    assert section.warnings[0].endswith("Rows may be means over different splits.")
 
 
 def test_two_directories_are_compared_split_by_split(tmp_path):

@@ -208,6 +208,14 @@ def test_a_cell_searches_once_and_each_run_is_as_if_it_had_searched(
     assert in_a_row[0]["search"]["candidates"] == 8
 
 
+def test_runs_have_the_precision_that_was_asked_for_and_say_so(request_for):
+    exact, rounded = (request_for(steps=5, precision=kind) for kind in ("float32", "bfloat16"))
+    task = plan(exact, BACKBONE)[0]
+    runs = [Trainer.of(each).fit(task.cell, task.candidates[0]).record for each in (exact, rounded)]
+    assert [run["hardware"]["precision"] for run in runs] == ["float32", "bfloat16"]
+    assert runs[0]["dev"]["log_loss"] != runs[1]["dev"]["log_loss"]
+
+
 def test_the_held_weights_answer_as_they_did(request_for, data, tiny):
     (task,) = plan(request_for(methods=("cp-tuning",), steps=20), BACKBONE)
     trainer = Trainer(str(tiny("bert")), "cpu", data)

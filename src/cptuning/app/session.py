@@ -73,6 +73,8 @@ class Session:
         self.curve: LearningCurve | None = None
         self.changes = 0
         """How many examples were added, relabelled or deleted since the training."""
+        self.is_training = False
+        """Whether a training was asked for that has not ended yet and was not cancelled."""
         self.job: Job[Any] | None = None
         self._map: tuple[list[Example], Map] | None = None
         self._files: TemporaryDirectory[str] | None = None
@@ -123,8 +125,7 @@ class Session:
 
     def clear(self) -> None:
         """Begin anew."""
-        if self.job is not None:
-            self.job.cancel()
+        self.cancel()
         self.examples, self.classifier, self.review, self.curve = [], None, None, None
         self.changes = 0
 
@@ -147,6 +148,8 @@ class Session:
 
     def model(self) -> CPTuningClassifier:
         """The model; one clear sentence where there is none yet."""
+        if self.classifier is None and self.is_training:
+            raise CPTuningError("The training is under way: try again when it is done.")
         if self.classifier is None:
             raise CPTuningError("There is no model yet: train one first.")
         return self.classifier
@@ -223,6 +226,7 @@ class Session:
 
     def cancel(self) -> None:
         """Stop what is running, if anything is."""
+        self.is_training = False  # At once: it may take a while to its next report.
         if self.job is not None:
             self.job.cancel()
 

@@ -101,8 +101,14 @@ def progress_view(progress: Progress) -> str:
     )
 
 
-def review_view(review: Review | None, changes: int = 0) -> str:
-    """The cross-fitted accuracy with its interval."""
+def review_view(review: Review | None, changes: int = 0, training: bool = False) -> str:
+    """The cross-fitted accuracy with its interval.
+
+    >>> review_view(None, training=True)
+    '<p class="note info">The training is under way: this page fills when it is done.</p>'
+    """
+    if review is None and training:
+        return note("The training is under way: this page fills when it is done.")
     if review is None:
         return note("There is no model yet: train one first.")
     confusion = review.confusion
@@ -114,7 +120,9 @@ def review_view(review: Review | None, changes: int = 0) -> str:
         f"{_many(confusion.n, 'cross-fitted answer')}; always answering the commonest class would "
         f"be right on {100 * confusion.majority:.0f} %.</p>"
     )
-    if changes:
+    if training:
+        fact += note("A training is under way: until it is done, this is the model of before.")
+    elif changes:
         fact += note(
             f"{_many(changes, 'example')} changed since: the model knows already, "
             "these figures do not. Train again to renew both.",

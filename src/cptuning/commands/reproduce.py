@@ -38,6 +38,10 @@ def reproduce(
         int | None, typer.Option(metavar="N", min=0, help="In place of the presets' own.")
     ] = None,
     device: options.Device = "auto",
+    precision: Annotated[
+        str,
+        typer.Option(metavar="KIND", help="auto (bfloat16 on a GPU), float32 or bfloat16."),
+    ] = "auto",
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, help="Processes that share the runs.")
     ] = 1,
@@ -79,6 +83,7 @@ def reproduce(
         methods=_names(methods),
         steps=steps,
         device=device,
+        precision=precision,
         workers=workers,
         runner=runner,
         publish=publish,

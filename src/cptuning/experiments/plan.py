@@ -21,6 +21,7 @@ SMALL_BACKBONE = 50_000_000
 FAST_SEEDS = 2
 USUAL_BATCH = 16
 TUNING_TRIALS = 24
+PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class Request:
         default=None, metadata={"help": "training steps, in place of the presets'"}
     )
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda ..."})
+    precision: str = field(
+        default="auto", metadata={"help": "auto (bfloat16 on a GPU that has it), float32, bfloat16"}
+    )
     workers: int = field(default=1, metadata={"help": "processes that share the runs"})
     runner: str = field(default="local", metadata={"help": "local or ray"})
     publish: Path | None = field(
@@ -170,6 +174,10 @@ def _check(request: Request) -> None:
             raise CPTuningError(
                 f"There is no method {method!r}: use some of {', '.join(METHOD_ROWS)}."
             )
+    if request.precision not in PRECISIONS:
+        raise CPTuningError(
+            f"There is no precision {request.precision!r}: use one of {', '.join(PRECISIONS)}."
+        )
     if not request.seeds:
         raise CPTuningError("No seeds are given: name at least one.")
     if request.workers < 1:

@@ -51,7 +51,7 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
             f"There is no runner {request.runner!r}: use one of {', '.join(RUNNERS)}."
         )
     studies = request.studies()
-    trainer = Trainer(request.backbone, request.device, request.data)
+    trainer = Trainer.of(request)
     tasks = plan(request, trainer.backbone_facts)
     records = Records(request.output)
     if request.dry_run:

@@ -50,6 +50,11 @@ def document(records: Records, studies: Sequence[Study]) -> Document:
 
 def _section(study: Study, records: Records, cells: list[Cell], found: list[Outcome]) -> Section:
     backbone = str(records.backbone["name"])
+    left = [cell for cell in cells if not records.is_done(cell)]
+    # Means over other splits can't be compared: of an unfinished study, those that are whole.
+    whole = sorted({cell.seed for cell in cells} - {cell.seed for cell in left})
+    if whole:
+        found = [one for one in found if one.cell.seed in whole]
     accuracy, f1 = Scores.of(found), Scores.of(found, "f1")
     theirs = paper_backbone(study.name, backbone)
     tables, pictures = [], []
@@ -68,7 +73,7 @@ def _section(study: Study, records: Records, cells: list[Cell], found: list[Outc
         study.title,
         study.question,
         _facts(cells, found),
-        _shortcomings(records, cells, found),
+        _unfinished(cells, left, whole) + _failures(records, cells),
         tables,
         pictures,
     )
@@ -333,11 +338,12 @@ def _costs(records: Records, cells: list[Cell]) -> list[str]:
     for run in runs.values():
         seconds.setdefault(run["configuration"]["method"], []).append(run["seconds"])
     total = sum(sum(part) for part in seconds.values())
-    each = ", ".join(f"{method} {np.mean(part):.2f} s" for method, part in seconds.items())
+    # Not the mean: a run that was paused or met a busy machine says little about the others.
+    each = ", ".join(f"{method} {np.median(part):.2f} s" for method, part in seconds.items())
     devices = sorted({run["hardware"]["device"] for run in runs.values()})
     return [
-        f"{len(runs)} training runs, {duration(total)} in all, on {', '.join(devices)}.",
-        f"A run takes: {each}.",
+        f"{len(runs)} training runs, {duration(total)} added up, on {', '.join(devices)}.",
+        f"A run takes, in the median: {each}.",
         f"Steps of a run: {'; '.join(_budget(list(runs.values()), m) for m in seconds)}.",
     ]
 
@@ -388,21 +394,24 @@ def _facts(cells: list[Cell], found: list[Outcome]) -> list[str]:
     return facts
 
 
-def _shortcomings(records: Records, cells: list[Cell], found: list[Outcome]) -> list[str]:
-    said = []
-    left = [cell for cell in cells if not records.is_done(cell)]
-    if left:
-        said.append(f"Not finished: {len(left)} of {len(cells)} cells are still to be run.")
+def _unfinished(cells: list[Cell], left: list[Cell], whole: list[int]) -> list[str]:
+    if not left:
+        return [] if cells else ["Nothing of it was run."]
+    shown = "Rows may be means over different splits."
+    if whole:
+        splits = f"split {whole[0]}" if len(whole) == 1 else f"splits {', '.join(map(str, whole))}"
+        shown = f"What is shown is of {splits}, where every row is there."
+    return [f"Not finished: {len(left)} of {len(cells)} cells are still to be run. {shown}"]
+
+
+def _failures(records: Records, cells: list[Cell]) -> list[str]:
     failures = Counter(
         (cell.row, cell.dataset, run["failed"])
         for cell in cells
         for key in cell.keys
         if (run := records.run(key)) and "failed" in run
     )
-    said += [
+    return [
         f"{title_of(row)} on {dataset} failed in {count} run{'' if count == 1 else 's'}: {why}"
         for (row, dataset, why), count in failures.items()
     ]
-    if not cells:
-        said.append("Nothing of it was run.")
-    return said

@@ -15,7 +15,7 @@ import numpy as np
 from cptuning.data import load_test
 from cptuning.data.sources import Labelled
 from cptuning.errors import CPTuningError
-from cptuning.experiments.plan import Candidate, Cell, Task, data_hash, key_of, load_split
+from cptuning.experiments.plan import Candidate, Cell, Request, Task, data_hash, key_of, load_split
 from cptuning.registry import classifier_class, make_classifier
 from cptuning.reporting.metrics import Confusion
 from cptuning.reporting.projection import subsample
@@ -45,10 +45,21 @@ class Fitted:
 class Trainer:
     """Trains candidates one after another on a backbone that it loads once."""
 
-    def __init__(self, backbone: str, device: str = "auto", data: Path | None = None) -> None:
-        self.name, self.device, self.data = backbone, device, data
+    def __init__(
+        self,
+        backbone: str,
+        device: str = "auto",
+        data: Path | None = None,
+        precision: str = "auto",
+    ) -> None:
+        self.name, self.device, self.data, self.precision = backbone, device, data, precision
         self._tests: dict[str, Labelled] = {}
         self._searches: dict[str, dict[str, Any]] = {}
+
+    @classmethod
+    def of(cls, request: Request) -> "Trainer":
+        """The trainer that a request asks for."""
+        return cls(request.backbone, request.device, request.data, request.precision)
 
     @cached_property
     def _backbone(self) -> "Backbone":
@@ -88,6 +99,7 @@ class Trainer:
             backbone=self._backbone,
             random_state=cell.seed,
             device=self.device,
+            precision=self.precision,
             verbose=False,
             **candidate.parameters | self._found_before(candidate),
         )
@@ -110,7 +122,7 @@ class Trainer:
             "key": candidate.key,
             "configuration": candidate.configuration,
             "versions": versions(),
-            "hardware": hardware(self._backbone),
+            "hardware": hardware(self._backbone) | {"precision": self.precision},
         }
         try:
             classifier.fit(train.examples, train.labels, dev.examples, dev.labels)
@@ -217,7 +229,9 @@ def hardware(backbone: "Backbone") -> dict[str, Any]:
 
     device = backbone.model.device
     if device.type == "cuda":
-        return {"device": torch.cuda.get_device_name(device)}
+        # Whether float32 products may be rounded to TF32 ("high") or not ("highest").
+        products = torch.get_float32_matmul_precision()
+        return {"device": torch.cuda.get_device_name(device), "float32_products": products}
     return {
         "device": device.type,
         "machine": platform.machine(),

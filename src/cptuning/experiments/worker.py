@@ -38,7 +38,7 @@ def work(
 def work_on_request(request: Request, tasks: Sequence[Task]) -> None:
     """The same in a process of its own."""
     _single_thread(request)
-    work(tasks, Records(request.output), Trainer(request.backbone, request.device, request.data))
+    work(tasks, Records(request.output), Trainer.of(request))
 
 
 @contextmanager

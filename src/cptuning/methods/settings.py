@@ -112,7 +112,9 @@ PRESETS: dict[str, dict[Literal["single", "pair"], Settings]] = {
     "paper": {"single": _PAPER, "pair": replace(_PAPER, template="{a} ? [MASK] {b}")},
     "default": {
         "single": _DEFAULT,
-        "pair": replace(_DEFAULT, template="{a} [SEP] {b} these are [MASK] .", steps=40),
+        "pair": replace(
+            _DEFAULT, template="{a} [SEP] {b} these are [MASK] .", tau_n=1 / 4, steps=40
+        ),
     },
     "released": {"single": _RELEASED, "pair": replace(_RELEASED, template="{a} ? [MASK] {b}")},
 }

@@ -21,7 +21,7 @@ def build(frame: Frame) -> None:
     picked = gr.State(None)
     frame.shows(
         shown(elem_id="accuracy"),
-        lambda session: views.review_view(session.review, session.changes),
+        lambda session: views.review_view(session.review, session.changes, session.is_training),
     )
     with gr.Column(visible=False) as body:
         plane = shown(elem_id="map", script=script)

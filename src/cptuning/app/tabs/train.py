@@ -30,8 +30,10 @@ def build(frame: Frame) -> None:
     progress = shown(elem_id="progress")
     state = shown(elem_id="trained")
     frame.shows(state, _state)
+    # Two steps, so that every tab knows of the training before it has ended, or even its turn.
+    asked = frame.does(start.click, _ask, outputs=[start], show_progress="hidden")
     frame.does(
-        start.click,
+        asked.then,
         _training,
         outputs=[progress, start, cancel],
         show_progress="minimal",
@@ -40,8 +42,16 @@ def build(frame: Frame) -> None:
     frame.does(cancel.click, Session.cancel)
 
 
+def _ask(session: Session) -> Any:
+    session.is_training = True
+    return gr.update(interactive=False)  # A second click would ask for a second training.
+
+
 def _training(session: Session) -> Iterator[tuple[Any, ...]]:
-    yield from running(session, Session.training)
+    try:
+        yield from running(session, Session.training)
+    finally:  # Done, cancelled, refused or failed: what is shown next is the truth again.
+        session.is_training = False
 
 
 def running(session: Session, begin: Any) -> Iterator[tuple[Any, ...]]:
@@ -67,6 +77,9 @@ def _state(session: Session) -> str:
         return views.note("Add examples first.")
     if session.review is None:
         return views.note("Not trained yet. This takes seconds to minutes, by number and length.")
-    return views.review_view(session.review, session.changes) + views.note(
+    review = views.review_view(session.review, session.changes, session.is_training)
+    if session.is_training:
+        return review
+    return review + views.note(
         "Trained. See the review, ask it something, or take it with you.", "good"
     )
