@@ -5,7 +5,8 @@ import signal
 import pytest
 from tests.standstill import start_python
 
-from cptuning.data.unfinished import clear_unfinished, whole_file
+from cptuning.data.unfinished import clear_unfinished, whole_file, write_whole
+from cptuning.errors import CPTuningError
 
 WRITER = """
 import sys, time
@@ -31,11 +32,12 @@ def write_half(path):
 
 
 def test_a_file_takes_the_place_of_an_older_one(tmp_path):
+    name = "é" * 120  # as long as a name can be, nearly
     for content in ("old", "new"):
-        with whole_file(tmp_path / "folder" / "state") as place:
+        with whole_file(tmp_path / name) as place:
             place.write_text(content)
-    assert (tmp_path / "folder" / "state").read_text() == "new"
-    assert names_in(tmp_path / "folder") == ["state"]
+    assert (tmp_path / name).read_text() == "new"
+    assert names_in(tmp_path) == [name]
 
 
 def test_after_an_error_all_is_as_before(tmp_path):
@@ -58,3 +60,13 @@ def test_what_a_killed_writer_leaves_is_cleared_and_nothing_else(tmp_path):
     assert len(names_in(tmp_path)) == 2
     clear_unfinished(tmp_path)
     assert names_in(tmp_path) == ["state"]
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_rest(tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    write_whole(target, "old")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(CPTuningError, match="No space left"):
+        write_whole(target, "new")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]

@@ -11,10 +11,10 @@ from cptuning.cluster.blocks import Block, begin, blocks_of
 from cptuning.cluster.connection import connected, gpu_share
 from cptuning.data import check_kind, iter_tables
 from cptuning.data.formats import files_package
+from cptuning.data.unfinished import write_whole
 from cptuning.errors import CPTuningError
 from cptuning.inference import UNKNOWN, AnyPredictor
 from cptuning.reporting.answered_rows import AnsweredRows
-from cptuning.reporting.page import write_whole
 from cptuning.storage import load
 
 _CHUNK = 1024

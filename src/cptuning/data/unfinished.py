@@ -1,10 +1,13 @@
 """Files that appear whole, and what a kill leaves of them: kept together, so that it can go."""
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from cptuning.errors import CPTuningError
 
 _MARK = ".unfinished"
 
@@ -23,8 +26,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(folder).iterdir()]
     ['state']
     """
-    folder = path.with_name(f"{path.name}.{os.getpid()}{_MARK}")
-    folder.mkdir(parents=True, exist_ok=True)
+    # Not all of a long name: a folder's may not be longer.
+    folder = path.with_name(f"{path.name[:40]}.{os.getpid()}-{secrets.token_hex(4)}{_MARK}")
+    folder.mkdir()
     try:
         place = folder / path.name
         yield place
@@ -33,6 +37,23 @@ def whole_file(path: Path) -> Iterator[Path]:
         place.replace(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write a file that is either all there or not there, and say in one sentence why not.
+
+    >>> write_whole("no/such/folder/report.html", "<p>Hello</p>")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder/report.html can't be written: No such file or
+    directory.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        with whole_file(Path(path)) as place:
+            place.write_bytes(data)
+    except OSError as error:
+        raise CPTuningError(f"{path} can't be written: {error.strerror or error}.") from error
 
 
 def clear_unfinished(folder: Path) -> None:

@@ -87,6 +87,7 @@ class Answers:
         }
         facts = {"fingerprint": self.fingerprint, "finished": str(self.finished)}
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(self.path) as place:
                 save_file(arrays, place, metadata=facts)
         except (OSError, SafetensorError) as error:

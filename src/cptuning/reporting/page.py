@@ -1,7 +1,6 @@
 """One self-contained web page: styles and pictures inside, nothing fetched, nothing run."""
 
 import os
-import secrets
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -87,27 +86,3 @@ def check_place(path: str | Path) -> None:
         raise CPTuningError(f"{path} can't be written: there is no such folder.")
     if not os.access(folder, os.W_OK) or Path(path).is_dir():
         raise CPTuningError(f"{path} can't be written: choose another place.")
-
-
-def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write a file that is either all there or not there, and say in one sentence why not.
-
-    >>> write_whole("no/such/folder/report.html", "<p>Hello</p>")
-    Traceback (most recent call last):
-    ...
-    cptuning.errors.CPTuningError: no/such/folder/report.html can't be written: No such file or
-    directory.
-    """
-    target = Path(path)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        with unfinished.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(target)
-    except OSError as error:
-        raise CPTuningError(f"{path} can't be written: {error.strerror or error}.") from error
-    finally:
-        unfinished.unlink(missing_ok=True)

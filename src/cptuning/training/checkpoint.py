@@ -122,6 +122,7 @@ class Checkpointer:
         facts = {"step": checkpoint.step, "fingerprint": self.fingerprint, **checkpoint.facts}
         try:
             contiguous = {name: t.cpu().contiguous() for name, t in tensors.items()}
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(self.path) as place:
                 save_file(contiguous, place, metadata={"facts": json.dumps(facts)})
         except (OSError, SafetensorError) as error:
