@@ -207,6 +207,7 @@ STUDIES: dict[str, Study] = {
             "8 examples of one class and 24 of the other, in dev too, both ways round; with "
             "batches drawn uniformly, and with batches that hold as many of each class.",
             _unbalanced,
+            rates_only=True,
             unbalanced=(8, 24),
         ),
         Study(
@@ -214,6 +215,7 @@ STUDIES: dict[str, Study] = {
             "Prompts",
             "How much does the prompt matter? Five prompts; PET also takes each one's words.",
             _prompts,
+            rates_only=True,
         ),
         Study(
             "tsne",
