@@ -5,12 +5,14 @@ import re
 import shutil
 import zipfile
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from tests.app.conftest import BAD, FILMS, GOOD, PAIRS
 
 from cptuning.app.page import launch
+from cptuning.app.review import Review
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
@@ -99,10 +101,14 @@ def add(page, lines):
     expect(page.locator("#lines textarea")).to_have_value("")
 
 
-def train(page, lines=LINES):
-    add(page, lines)
+def start_training(page):
     tab(page, "Train")
     page.locator("#train").click()
+
+
+def train(page, lines=LINES):
+    add(page, lines)
+    start_training(page)
     page.locator("#trained .headline").wait_for()
 
 
@@ -151,15 +157,14 @@ class TestExamples:
 
 class TestTraining:
     def test_nothing_to_train_on_is_told(self, page):
-        tab(page, "Train")
-        page.locator("#train").click()
+        start_training(page)
         expect(page.get_by_text("Add examples first: paste some")).to_be_visible()
+        expect(page.locator("#train")).to_be_enabled()
 
     def test_it_shows_its_progress_and_can_be_cancelled(self, visit, slow_address):
         page = visit(slow_address)
         add(page, LINES)
-        tab(page, "Train")
-        page.locator("#train").click()
+        start_training(page)
         expect(page.get_by_role("progressbar")).to_be_visible()
         expect(page.locator("#progress")).to_contain_text("Fold 1 of 2")
         expect(page.locator("#train")).to_be_disabled()
@@ -208,6 +213,128 @@ class TestReview:
         expect(page.locator("#curve svg")).to_be_visible()
         expect(page.locator("#measure")).to_be_enabled()
         expect(page.locator("#curve")).to_contain_text("whether more labels would help")
+
+
+class TestWhileATrainingIsUnderWay:
+    UNDER_WAY = "The training is under way: this page fills when it is done."
+    NO_MODEL = "There is no model yet: train one first."
+    MODEL_OF_BEFORE = "A training is under way: until it is done, this is the model of before."
+
+    @pytest.fixture
+    def may_end(self, monkeypatch):
+        """No training ends before this is set."""
+        event, review_of = Event(), Review.of
+
+        def review_later(examples, classifier):
+            event.wait()
+            return review_of(examples, classifier)
+
+        monkeypatch.setattr(Review, "of", review_later)
+        yield event
+        event.set()
+
+    @pytest.fixture
+    def page(self, visit):
+        page = visit()
+        add(page, LINES)
+        return page
+
+    @pytest.fixture
+    def said(self, page):
+        return page.locator("#accuracy .note")
+
+    @pytest.mark.parametrize("width", [1280, 400])
+    def test_the_review_says_so_and_fills_by_itself(self, page, said, may_end, width):
+        page.set_viewport_size({"width": width, "height": 800})
+        start_training(page)
+        tab(page, "Review")
+        expect(said).to_have_text(self.UNDER_WAY)
+        expect(said).to_be_visible()
+        expect(page.locator("#map")).not_to_be_visible()
+        may_end.set()
+        expect(page.locator("#accuracy .headline")).to_be_visible()
+        expect(said).to_have_count(0)
+        expect(page.locator("#map circle")).to_have_count(8)
+        expect(page.locator("#confusion svg")).to_be_visible()
+        page.locator("#map [role=option]", has_text=BAD[0]).click()
+        expect(page.locator("#picked textarea")).to_have_value(BAD[0])
+
+    def test_it_is_filled_when_the_visitor_comes_after_the_end(self, page, said, may_end):
+        start_training(page)
+        tab(page, "Review")
+        expect(said).to_have_text(self.UNDER_WAY)
+        tab(page, "Use")
+        may_end.set()
+        page.locator("#trained .headline").wait_for(state="attached")
+        tab(page, "Review")
+        expect(page.locator("#accuracy .headline")).to_be_visible()
+        expect(page.locator("#map circle")).to_have_count(8)
+
+    def test_who_asks_too_early_is_told_to_wait(self, page, may_end):
+        start_training(page)
+        expect(page.locator("#cancel")).to_be_enabled()
+        tab(page, "Ask")
+        page.locator("#text textarea").fill("hello")
+        page.locator("#classify").click()
+        expect(page.get_by_text("The training is under way: try again").last).to_be_visible()
+        may_end.set()
+        page.locator("#trained .headline").wait_for(state="attached")
+        page.locator("#classify").click()
+        expect(page.locator("#answer .answer")).to_be_visible()
+
+    @pytest.mark.parametrize(("where", "button"), [("Train", "#cancel"), ("Examples", "#clear")])
+    def test_a_cancelled_one_leaves_none(self, visit, slow_address, where, button):
+        page = visit(slow_address)
+        said = page.locator("#accuracy .note")
+        add(page, LINES)
+        start_training(page)
+        tab(page, "Review")
+        expect(said).to_have_text(self.UNDER_WAY)
+        tab(page, where)
+        page.locator(button).click()
+        tab(page, "Review")
+        expect(said).to_have_text(self.NO_MODEL)
+
+    def test_one_that_waits_for_its_turn_is_told_as_well(self, visit, page, said, may_end):
+        another = visit()
+        add(another, LINES)
+        start_training(another)
+        expect(another.locator("#cancel")).to_be_enabled()
+        start_training(page)
+        tab(page, "Review")
+        expect(said).to_have_text(self.UNDER_WAY)
+        may_end.set()
+        expect(page.locator("#accuracy .headline")).to_be_visible()
+
+    def test_a_failed_one_leaves_none(self, page, said, may_end, monkeypatch):
+        def fail(examples, classifier):
+            may_end.wait()
+            raise RuntimeError("for the test")
+
+        monkeypatch.setattr(Review, "of", fail)
+        start_training(page)
+        tab(page, "Review")
+        expect(said).to_have_text(self.UNDER_WAY)
+        may_end.set()
+        expect(said).to_have_text(self.NO_MODEL)
+        tab(page, "Train")
+        expect(page.locator("#train")).to_be_enabled()
+
+    def test_the_model_of_before_stays_in_sight(self, page, said, may_end):
+        may_end.set()
+        start_training(page)
+        expect(page.locator("#trained .good")).to_be_visible()
+        may_end.clear()
+        start_training(page)
+        tab(page, "Review")
+        expect(said).to_have_text(self.MODEL_OF_BEFORE)
+        expect(page.locator("#map circle")).to_have_count(8)
+        tab(page, "Train")
+        page.locator("#cancel").click()
+        tab(page, "Review")
+        expect(said).to_have_count(0)
+        expect(page.locator("#accuracy .headline")).to_be_visible()
+        expect(page.locator("#map circle")).to_have_count(8)
 
 
 class TestAsking:

@@ -31,6 +31,18 @@ class TestTraining:
     def test_too_little_is_refused_before_anything_starts(self, session):
         with pytest.raises(CPTuningError, match="Add examples first"):
             session.training()
+        with pytest.raises(CPTuningError, match="Add examples first"):
+            session.ask_for_training()
+        assert not session.is_training
+
+    def test_who_asks_for_one_is_told_to_wait_until_it_is_cancelled(self, session):
+        session.add(FILMS)
+        session.ask_for_training()
+        with pytest.raises(CPTuningError, match="under way"):
+            session.model()
+        session.cancel_training()
+        with pytest.raises(CPTuningError, match="no model yet"):
+            session.model()
 
     def test_a_cancelled_training_loses_nothing(self, trained):
         before, review = trained.classifier, trained.review

@@ -51,6 +51,9 @@ def test_the_accuracy_has_its_interval_and_what_to_compare_it_with():
     assert "95 % interval 30 to 95 %, from 4 cross-fitted answers" in shown
     assert "commonest class would be right on 75 %" in shown
     assert "2 examples changed since" in shown
+    again = views.review_view(Review((right, wrong)), changes=2, training=True)
+    assert "this is the model of before" in again
+    assert "Train again" not in again
 
 
 def test_time_left_is_told_when_it_is_known():

@@ -78,6 +78,8 @@ class Frame:
         options: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         for event in self._actions:
             event.then(self._show, self.session, parts, **options)
+            # In the browser this Gradio runs no "then" after an error.
+            event.failure(self._show, self.session, parts, **options)
         page.load(self._show, self.session, parts, **options)
 
     def _show(self, session: Session) -> list[Any]:

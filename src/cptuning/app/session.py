@@ -74,7 +74,7 @@ class Session:
         self.changes = 0
         """How many examples were added, relabelled or deleted since the training."""
         self.is_training = False
-        """Whether a training was asked for that has not ended yet and was not cancelled."""
+        """Whether a training that was asked for has not ended yet; it may wait for its turn."""
         self.job: Job[Any] | None = None
         self._map: tuple[list[Example], Map] | None = None
         self._files: TemporaryDirectory[str] | None = None
@@ -125,7 +125,7 @@ class Session:
 
     def clear(self) -> None:
         """Begin anew."""
-        self.cancel()
+        self.cancel_training()
         self.examples, self.classifier, self.review, self.curve = [], None, None, None
         self.changes = 0
 
@@ -153,6 +153,11 @@ class Session:
         if self.classifier is None:
             raise CPTuningError("There is no model yet: train one first.")
         return self.classifier
+
+    def ask_for_training(self) -> None:
+        """Let everybody know that there will be a training, unless it would be refused."""
+        self.check().refuse_too_little()
+        self.is_training = True
 
     def training(self) -> Job[bool]:
         """Trains a model; until it is done, and if it is stopped, the old one stays."""
@@ -226,9 +231,13 @@ class Session:
 
     def cancel(self) -> None:
         """Stop what is running, if anything is."""
-        self.is_training = False  # At once: it may take a while to its next report.
         if self.job is not None:
             self.job.cancel()
+
+    def cancel_training(self) -> None:
+        """Stop the training; from now on nothing says that there is one."""
+        self.is_training = False
+        self.cancel()
 
     def _new_classifier(self, callbacks: list[Any], **changes: Any) -> CPTuningClassifier:
         parameters = {**self.settings.method, **changes}

@@ -30,7 +30,7 @@ def build(frame: Frame) -> None:
     progress = shown(elem_id="progress")
     state = shown(elem_id="trained")
     frame.shows(state, _state)
-    # Two steps, so that every tab knows of the training before it has ended, or even its turn.
+    # In two steps: after the first all tabs know of it, also while it waits for its turn.
     asked = frame.does(start.click, _ask, outputs=[start], show_progress="hidden")
     frame.does(
         asked.then,
@@ -39,18 +39,21 @@ def build(frame: Frame) -> None:
         show_progress="minimal",
         **ONE_AT_A_TIME,
     )
-    frame.does(cancel.click, Session.cancel)
+    frame.does(cancel.click, Session.cancel_training)
 
 
 def _ask(session: Session) -> Any:
-    session.is_training = True
+    session.ask_for_training()
     return gr.update(interactive=False)  # A second click would ask for a second training.
 
 
 def _training(session: Session) -> Iterator[tuple[Any, ...]]:
+    if not session.is_training:  # It was refused, or taken back while it waited.
+        yield "", gr.update(interactive=True), gr.update(interactive=False)
+        return
     try:
         yield from running(session, Session.training)
-    finally:  # Done, cancelled, refused or failed: what is shown next is the truth again.
+    finally:  # Done, cancelled or failed: what the tabs show next must not speak of it.
         session.is_training = False
 
 
