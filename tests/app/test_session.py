@@ -44,6 +44,18 @@ class TestTraining:
         with pytest.raises(CPTuningError, match="no model yet"):
             session.model()
 
+    def test_who_clears_all_at_its_very_end_gets_no_model(self, session, monkeypatch):
+        def cleared(*_):
+            session.clear()
+
+        monkeypatch.setattr("cptuning.app.session.Review.of", cleared)
+        session.add(FILMS)
+        with pytest.raises(CPTuningError, match="Stopped"):
+            list(session.training().run())
+        assert not session.is_trained
+        assert session.review is None
+        assert session.examples == []
+
     def test_a_cancelled_training_loses_nothing(self, trained):
         before, review = trained.classifier, trained.review
         trained.add([Example("so so", "fair"), Example("not bad", "fair")])

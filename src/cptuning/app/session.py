@@ -172,8 +172,10 @@ class Session:
             )
             classifier.fit(*as_data(examples))
             classifier.callbacks = None
-            job.report(1.0, "Looking at the answers")  # Who started over meanwhile wants none.
-            self.review = Review.of(examples, classifier)
+            job.report(1.0, "Looking at the answers")
+            review = Review.of(examples, classifier)
+            job.report(1.0, "Done")  # Who started over meanwhile wants neither.
+            self.review = review
             self._take(classifier, examples)
             return True
 
