@@ -239,6 +239,16 @@ def test_without_a_whole_split_all_that_is_there_is_shown_and_said(tmp_path):
     assert section.warnings[0].endswith("Rows may be means over different splits.")
 
 
+def test_a_run_that_was_paused_does_not_change_what_one_takes(tmp_path):
+    records = made_up(tmp_path, {("pet", "MR"): THEIRS})
+    key = "main-pet-MR--13"
+    records.write("runs", key, records.run(key) | {"seconds": 300.0})
+    write_report(Records(tmp_path), [STUDIES["main"]], "main")
+    report = (tmp_path / "main.md").read_text()
+    assert "A run takes, in the median: pet 0.50 s." in report
+    assert "5 training runs, 5 min added up, on cpu." in report
+
+
 def test_two_directories_are_compared_split_by_split(tmp_path):
     made_up(tmp_path / "a", {("pet", "MR"): THEIRS, ("warp", "MR"): THEIRS})
     made_up(tmp_path / "b", {("pet", "MR"): OURS[:4]}, backbone=ROBERTA)
