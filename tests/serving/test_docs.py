@@ -22,13 +22,17 @@ def server(start_session, folders, tmp_path_factory):
     return start_session(root)
 
 
+# What differs from model to model: the labels, and whether an example of another class is nearer.
+OF_THE_MODEL = ("probabilities", "against")
+
+
 def shape(answer):
     """An answer without its values; of a list, its first item."""
     if isinstance(answer, list):
         return [shape(item) for item in answer[:1]]
     if not isinstance(answer, dict):
         return None
-    return {n: None if n == "probabilities" else shape(value) for n, value in answer.items()}
+    return {n: None if n in OF_THE_MODEL else shape(value) for n, value in answer.items()}
 
 
 def test_all_commands_are_found():
@@ -52,6 +56,9 @@ def test_a_command_is_answered_as_shown(server, command, answer):
             path = word.removeprefix("localhost:8000")
     found = server.ask(method, path, raw=body, headers=headers)
     assert shape(found.json) == shape(json.loads(answer))
+    for prediction in found.json.get("predictions", ()):
+        if prediction["against"] is not None:
+            assert shape(prediction["against"]) == shape(prediction["neighbours"][0])
     if "error" in found.json:
         assert found.json == json.loads(answer)
 
