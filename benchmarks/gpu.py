@@ -4,9 +4,10 @@
 
 RoBERTa-large- and ALBERT-large-shaped models with random weights (nothing is downloaded), texts of
 128 tokens, bfloat16, the training loop itself. Prints a Markdown section: steps a second, the share
-of the GPU's peak (floating-point operations as torch counts them), with and without torch.compile
-of the layers; what the GPU does in a step; and where the host waits for it. ``--tiny`` rehearses
-all of it on small models, also on a CPU. Needs torch and transformers only.
+of the GPU's peak (floating-point operations as torch counts them), step by step, replayed as the
+loop does it, and with torch.compile of the layers as well; what the GPU does in a step; and where
+the host waits for it. ``--tiny`` rehearses all of it on small models, also on a CPU. Needs torch
+and transformers only.
 """
 
 import argparse
@@ -67,6 +68,12 @@ KINDS = {
     "optimiser": ("multi_tensor_apply", "adam", "lerp_", "addcdiv", "addcmul"),
     "copies": ("memcpy", "memset", "copy_"),
 }
+# How the passes of a step are made: whether they are replayed, and whether layers are compiled.
+WAYS = {
+    "step by step": (False, False),
+    "replayed": (True, False),
+    "compiled and replayed": (True, True),
+}
 REST = "elementwise, norms, dropout, sums"
 
 
@@ -97,9 +104,10 @@ class Bench:
     fitter: Fitter[CPTuningTask]
     task: CPTuningTask
     device: torch.device
+    replay: bool
 
     @classmethod
-    def of(cls, backbone: Backbone, batch: int, device: torch.device) -> "Bench":
+    def of(cls, backbone: Backbone, batch: int, device: torch.device, replay: bool) -> "Bench":
         """CP-Tuning of two classes; every text fills the model's window, so nothing is padded."""
         settings = settings_for("default", pair=False, batch_size=batch, max_length=LENGTH)
         run = Run(Processes(device), precision="bfloat16")
@@ -108,12 +116,12 @@ class Bench:
         rng = np.random.default_rng(0)
         texts = [" ".join(rng.choice(words, 2 * LENGTH)) for _ in range(batch)]
         data = Labelled(Examples(tuple(texts)), np.arange(batch) % 2)
-        return cls(fitter, fitter._stage("benchmark", Split(data)).task, device)
+        return cls(fitter, fitter._stage("benchmark", Split(data)).task, device, replay)
 
     def run(self, steps: int, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         """The loop itself, with something done around its last ``steps`` steps."""
         last = WARM_UP + steps
-        plan = replace(self.fitter.plan, steps=last, evaluate_every=last + 1)
+        plan = replace(self.fitter.plan, steps=last, evaluate_every=last + 1, replay=self.replay)
         watch = Window(last, enter, leave)
         train(self.task, plan, Processes(self.device), callbacks=[watch])
 
@@ -223,19 +231,19 @@ def measured(
     speeds, profiles, waits = [], [], Counter[str]()
     operations: dict[int, int] = {}
     peak = peak_of(device)
-    for compiled in (False, True):
+    for way, (replay, compiled) in WAYS.items():
         backbone = backbone_of(name, device, tiny)
         if compiled:
             compile_layers(backbone.model)
         for batch in batches:
-            bench = Bench.of(backbone, batch, device)
+            bench = Bench.of(backbone, batch, device, replay)
             # Compiled code is opaque to the counter, and does the same products.
-            if not compiled:
+            if batch not in operations:
                 operations[batch] = bench.operations()
             seconds = bench.seconds(steps)
             rate = operations[batch] / seconds
             share = f"{100 * rate / peak:.1f} %" if peak else "-"
-            how = f"{name}, batch {batch}, {'compiled' if compiled else 'as it is'}"
+            how = f"{name}, batch {batch}, {way}"
             speeds.append(
                 f"| {how} | {1 / seconds:.2f} | {batch / seconds:.0f} | {rate / 1e12:.2f} "
                 f"| {share} |"

@@ -36,7 +36,9 @@ VARIANTS: dict[str, dict[str, object]] = {
     "20 steps, rate 4e-5": {"steps": 20, "learning_rate": 4e-5},
     "20 steps, rate 6e-5": {"steps": 20, "learning_rate": 6e-5},
     "40 steps": {"steps": 40},
+    "40 steps, rate 1e-5": {"steps": 40, "learning_rate": 1e-5},
     "80 steps": {"steps": 80},
+    "80 steps, rate 1e-5": {"steps": 80, "learning_rate": 1e-5},
     "160 steps": {"steps": 160},
     "160 steps, nothing frozen": {"steps": 160, "frozen_share": 0.0},
     "rate 5e-6": {"learning_rate": 5e-6},
@@ -57,6 +59,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "margin 0.2": {"margin": 0.2},
     "lambda 0.3": {"contrastive_weight": 0.3},
     "lambda 0.8": {"contrastive_weight": 0.8},
+    "lambda 1": {"contrastive_weight": 1.0},
     "supcon": {"loss": "supcon"},
     "supcon, not centred": {"loss": "supcon", "centred": False},
     "knn": {"inference": "knn"},
@@ -111,6 +114,7 @@ def table(records: Sequence[Job], kind: str) -> str:
     """A row a variant, best first: accuracy after the last step by data set, mean, log-loss."""
     names = DATASETS[kind]
     rows = []
+    default = [r for r in records if (r["variant"], r["kind"]) == ("default", kind)]
     for variant in variants_of(kind):
         mine = [r for r in records if (r["variant"], r["kind"]) == (variant, kind)]
         cells = []
@@ -120,13 +124,27 @@ def table(records: Sequence[Job], kind: str) -> str:
         if all(cells):
             accuracies = [100 * np.mean([a for a, _ in cell]) for cell in cells]
             loss = np.mean([np.mean([n for _, n in cell]) for cell in cells])
-            rows.append((np.mean(accuracies), variant, accuracies, loss, len(mine)))
-    head = f"| {kind} | " + " | ".join(names) + " | mean | log-loss | runs |"
+            rows.append((np.mean(accuracies), variant, accuracies, loss, more_than(default, mine)))
+    head = f"| {kind} | " + " | ".join(names) + " | mean | more than default | log-loss |"
     lines = [head, "|---" * (len(names) + 4) + "|"]
-    for mean, variant, accuracies, loss, count in sorted(rows, key=lambda row: -row[0]):
+    for mean, variant, accuracies, loss, more in sorted(rows, key=lambda row: -row[0]):
         shown = " | ".join(f"{a:.1f}" for a in accuracies)
-        lines.append(f"| {variant} | {shown} | {mean:.1f} | {loss:.3f} | {count} |")
+        lines.append(f"| {variant} | {shown} | {mean:.1f} | {more} | {loss:.3f} |")
     return "\n".join(lines)
+
+
+def more_than(others: Sequence[Job], mine: Sequence[Job]) -> str:
+    """The mean difference in accuracy of runs on the same split, and its standard error."""
+    theirs = {(r["dataset"], r["seed"]): _last_accuracy(r) for r in others}
+    pairs = [(_last_accuracy(r), theirs.get((r["dataset"], r["seed"]))) for r in mine]
+    gaps = [ours - other for ours, other in pairs if other is not None]
+    if len(gaps) < 2:
+        return "-"
+    return f"{np.mean(gaps):+.2f} ± {np.std(gaps, ddof=1) / len(gaps) ** 0.5:.2f}"
+
+
+def _last_accuracy(record: Job) -> float:
+    return 100 * list(record["accuracy"].values())[-1]
 
 
 def main() -> None:

@@ -88,7 +88,8 @@ def test_the_paper_sums_over_positives_and_over_the_batch(backbone, data):
 
 
 def test_a_sample_without_masked_tokens_counts_zero():
-    found = mean_by_sample(torch.tensor([4.0, 2.0]), torch.tensor([1, 1]), n=3)
+    both = torch.tensor([True, True])
+    found = mean_by_sample(torch.tensor([4.0, 2.0]), torch.tensor([1, 1]), n=3, counted=both)
     assert found.tolist() == [0.0, 3.0, 0.0]
 
 

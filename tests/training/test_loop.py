@@ -29,6 +29,8 @@ class Pull(nn.Module):
 
 
 class PullTask:
+    replayable = True
+
     def __init__(self, scores=None, examples=0):
         self.examples = examples
         self.objective = Pull()

@@ -82,14 +82,16 @@ class TextEncoder:
         device = self.module.centre.device
         budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
         was_training = self.module.training
-        self.module.eval()
+        if was_training:  # Telling every module takes as long as a small batch.
+            self.module.eval()
         batches = token_budget_batches([len(encoding) for encoding in encodings], budget)
         with torch.no_grad():
             pieces = [
                 compute(collate([encodings[i] for i in rows], self.layout.special.pad))
                 for rows in batches
             ]
-        self.module.train(was_training)
+        if was_training:
+            self.module.train()
         gathered = torch.cat(pieces).float()
         order = torch.as_tensor(np.concatenate(batches)).to(device)
         return torch.empty_like(gathered).index_copy_(0, order, gathered)

@@ -20,7 +20,7 @@ from cptuning.methods.demonstrations import Demonstrations
 from cptuning.methods.fitting import Run
 from cptuning.methods.heads import Head
 from cptuning.methods.scorer import TextScorer
-from cptuning.methods.task import BatchedTask, Labelled, S, Split
+from cptuning.methods.task import NO_TARGET, BatchedTask, Labelled, S, Split
 from cptuning.prompting import Encoding, Layout
 
 
@@ -52,7 +52,8 @@ class Classification(nn.Module):
         classification = self.classification_loss(scores, labels)
         if len(targets) == 0:
             return {"loss": classification, "classification": classification}
-        mlm = cross_entropy(self.encoder.decode(decoder_inputs[n:]).float(), targets)
+        logits = self.encoder.decode(decoder_inputs[n:]).float()
+        mlm = cross_entropy(logits, targets, ignore_index=NO_TARGET)
         loss = (1 - self.mlm_weight) * classification + self.mlm_weight * mlm
         return {"loss": loss, "classification": classification, "mlm": mlm}
 

@@ -16,7 +16,7 @@ from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.fitting import Run
 from cptuning.methods.settings import Settings
-from cptuning.methods.task import BatchedTask, Labelled, Split, mean_by_sample
+from cptuning.methods.task import NO_TARGET, BatchedTask, Labelled, Split, mean_by_sample
 from cptuning.prompting import Encoding, Template
 from cptuning.training import Processes, chunk_count, gather, in_chunks, recomputed
 
@@ -66,7 +66,7 @@ class Objective(nn.Module):
             return {"loss": contrastive, "contrastive": contrastive}
         chunks = chunk_count(len(input_ids), self.chunk_size)
         token_losses = recomputed(self._token_losses, chunks, decoder_inputs[n:], targets)
-        by_sample = mean_by_sample(token_losses, rows[n:], len(input_ids))
+        by_sample = mean_by_sample(token_losses, rows[n:], len(input_ids), targets != NO_TARGET)
         # The mean over the processes, which the gradients undergo, makes a sum of the sums.
         mlm = by_sample.sum() * (len(labels) / n) if self.sums else by_sample.mean()
         loss = self.weight * contrastive + (1 - self.weight) * mlm
@@ -74,7 +74,7 @@ class Objective(nn.Module):
 
     def _token_losses(self, decoder_inputs: Tensor, targets: Tensor) -> Tensor:
         logits = self.encoder.decode(decoder_inputs).float()
-        return cross_entropy(logits, targets, reduction="none")
+        return cross_entropy(logits, targets, ignore_index=NO_TARGET, reduction="none")
 
 
 def contrastive_loss(settings: Settings) -> PerAnchor:
@@ -130,6 +130,8 @@ class CPTuningTask(BatchedTask[Settings]):
             seed=seed,
         )
         self.encoder = encoder
+        # Lots are drawn on the host, and chunks are told apart there.
+        self.replayable = settings.loss != "sampled-pccl" and settings.chunk_size == 0
         # An evaluation must not take longer the more examples there are: so many stand for all.
         self._references = stratified_sample(split.train.labels, MOST_REFERENCES, seed)
         if settings.centred:
@@ -162,21 +164,24 @@ class CPTuningTask(BatchedTask[Settings]):
         """Their embeddings."""
         return self.encoder.embed_encodings(encodings)
 
-    def support(self, rows: IntArray | None = None) -> SupportSet:
-        """The training examples, or some of them, as the model sees them now."""
-        known, encodings = self.split.train, self.encodings
-        if rows is not None:
-            known, encodings = known.take(rows), [encodings[row] for row in rows]
-        return SupportSet(known.examples, self.encoder.embed_encodings(encodings), known.labels)
-
     def held_out(self, dev: Labelled) -> HeldOut:
         """Scores by nearness to the training examples."""
-        embeddings = self.encoder.embed_encodings(self.dev_encodings)
-        support = self.support(self._references)
+        known = self.split.train.take(self._references)
+        references = [self.encodings[row] for row in self._references]
+        embeddings = self.encoder.embed_encodings([*references, *self.dev_encodings])
+        support = SupportSet(known.examples, embeddings[: len(references)], known.labels)
+        asked = embeddings[len(references) :]
         scores = class_scores(
-            embeddings, support, self.n_classes, self.settings.inference, self.settings.k
+            asked, support, self.n_classes, self.settings.inference, self.settings.k
         )
-        return HeldOut(scores, familiarity(embeddings, support), dev.labels)
+        return HeldOut(scores, familiarity(asked, support), dev.labels)
+
+    def support(self) -> SupportSet:
+        """The training examples as the model sees them now."""
+        known = self.split.train
+        return SupportSet(
+            known.examples, self.encoder.embed_encodings(self.encodings), known.labels
+        )
 
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None

@@ -15,7 +15,7 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.training_settings import TrainingSettings
-from cptuning.prompting import Encoding, LaidOut, Layout, collate, mask_batch
+from cptuning.prompting import Encoding, LaidOut, Layout, Targets, collate, mask_batch
 from cptuning.training import Processes, Score
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ class Split:
     """Which part of the examples this is: batches of it are as much smaller."""
 
 
+# Sizes that a GPU sees are rounded up to these, so that few shapes occur and each is recorded once.
+_LENGTH_STEP, _LEAST_TARGETS = 64, 128
+
+NO_TARGET = -100
+"""Stands for a masked token that there is not; torch's losses pass over it."""
+
 # A batch of fewer would hold no two classes with a pair each.
 _LEAST_BATCH = 4
 
@@ -55,6 +61,8 @@ class BatchedTask(ABC, Generic[S]):
     """Training examples and, if there are any, held-out ones, as the loop wants them."""
 
     objective: nn.Module
+    replayable = True
+    """Whether the objective does the same work for all inputs of the same shapes."""
 
     def __init__(
         self,
@@ -150,7 +158,11 @@ class BatchedTask(ABC, Generic[S]):
             mask=self.layout.special.mask,
             vocabulary=self.layout.vocabulary,
         )
-        batch = collate(masked, self.layout.special.pad)
+        length = 0
+        if self.processes.device.type == "cuda":
+            length = rounded_length(max(map(len, masked)), self.layout.max_length)
+            targets = rounded_targets(targets)
+        batch = collate(masked, self.layout.special.pad, length)
         rows, columns = output_positions(batch, self.layout.masks)
         outputs = n * self.layout.masks
         arrays = {
@@ -176,12 +188,40 @@ class BatchedTask(ABC, Generic[S]):
         return size
 
 
-def mean_by_sample(token_losses: Tensor, sample: Tensor, n: int) -> Tensor:
-    """The mean of each sample's token losses; zero for a sample without any.
+def rounded_length(length: int, most: int) -> int:
+    """The length to which a batch is padded where few different ones are wanted.
 
-    >>> mean_by_sample(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 2]), n=3)
+    >>> [rounded_length(length, most=100) for length in (20, 65, 97, 130)]
+    [64, 100, 100, 130]
+    """
+    steps = -(-length // _LENGTH_STEP)
+    return max(length, min(steps * _LENGTH_STEP, most))
+
+
+def rounded_targets(targets: Targets) -> Targets:
+    """The targets, filled up to a power of two with some that no loss counts; none stay none.
+
+    >>> three = np.array([4, 5, 6])
+    >>> filled = rounded_targets(Targets(three, three, three))
+    >>> len(filled.ids), filled.ids[2:5].tolist()
+    (128, [6, -100, -100])
+    """
+    found = len(targets.ids)
+    if found == 0:
+        return targets
+    more = max(_LEAST_TARGETS, 1 << (found - 1).bit_length()) - found
+    rows, columns = (np.pad(a, (0, more)) for a in (targets.rows, targets.columns))
+    ids = np.pad(targets.ids, (0, more), constant_values=NO_TARGET)
+    return Targets(rows, columns, ids)
+
+
+def mean_by_sample(token_losses: Tensor, sample: Tensor, n: int, counted: Tensor) -> Tensor:
+    """The mean of each sample's token losses that are counted; zero for a sample without any.
+
+    >>> losses, sample = torch.tensor([1.0, 3.0, 5.0, 0.0]), torch.tensor([0, 0, 2, 0])
+    >>> mean_by_sample(losses, sample, 3, counted=torch.tensor([True, True, True, False]))
     tensor([2., 0., 5.])
     """
-    sums = token_losses.new_zeros(n).index_add(0, sample, token_losses)
-    counts = token_losses.new_zeros(n).index_add(0, sample, torch.ones_like(token_losses))
-    return sums / counts.clamp_min(1)
+    weights = counted.to(token_losses.dtype)
+    sums = token_losses.new_zeros(n).index_add(0, sample, token_losses * weights)
+    return sums / token_losses.new_zeros(n).index_add(0, sample, weights).clamp_min(1)

@@ -23,9 +23,9 @@ class Batch:
         return len(self.input_ids)
 
 
-def collate(encodings: Sequence[Encoding], pad: int) -> Batch:
-    """Pad to the longest of the batch."""
-    shape = (len(encodings), max(map(len, encodings)))
+def collate(encodings: Sequence[Encoding], pad: int, length: int = 0) -> Batch:
+    """Pad to the longest of the batch, or to a greater length."""
+    shape = (len(encodings), max(length, *map(len, encodings)))
     ids = np.full(shape, pad, dtype=np.int64)
     mask = np.zeros(shape, dtype=np.int64)
     types = np.zeros(shape, dtype=np.int64)

@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cptuning.errors import CPTuningError
 from cptuning.training.checkpoint import Checkpoint, Checkpointer
+from cptuning.training.passes import Passes, ReplayedPasses
 from cptuning.training.plan import Selection, TrainingPlan
 from cptuning.training.processes import Processes
 from cptuning.training.sharding import Sharded
@@ -61,6 +62,14 @@ class Task(Protocol):
     @property
     def objective(self) -> nn.Module:
         """The module whose forward pass gives the losses, and whose parameters are trained."""
+        ...
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the objective does the same work for all inputs of the same shapes.
+
+        Then nothing in it is decided, drawn or looked up on the host.
+        """
         ...
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
@@ -138,6 +147,7 @@ def train(
     elif processes.count > 1:
         model = DistributedDataParallel(task.objective, find_unused_parameters=True)
     optimizer = _optimizer(groups, plan)
+    passes = _passes(model, task, plan, processes)
     last = plan.steps if stop_after is None else min(stop_after, plan.steps)
     history, best, start = History(), None, 0
     if checkpointer and (found := checkpointer.load()):
@@ -176,11 +186,12 @@ def train(
                     raise KeyboardInterrupt
                 if step == last:
                     break
-                losses = _one_step(model, task, plan, optimizer, step, device)
+                losses = _one_step(passes, task, plan, optimizer, step)
                 for callback in callbacks:
                     callback.on_step(step + 1, losses)
         finally:
             model.eval()
+            optimizer.zero_grad(set_to_none=True)
             for callback in callbacks:
                 callback.on_end(step)
     history.last_step = step
@@ -200,30 +211,34 @@ def train(
 
 
 def _one_step(
-    model: nn.Module,
+    passes: Passes,
     task: Task,
     plan: TrainingPlan,
     optimizer: torch.optim.Optimizer,
     step: int,
-    device: torch.device,
 ) -> dict[str, Tensor]:
     # Dropout is drawn from the step's own seed: nothing of the generator needs to be saved.
     torch.manual_seed(plan.seed * 1_000_003 + step)
-    if not model.training:  # Telling every module of a large model takes a millisecond.
-        model.train()
+    if not passes.model.training:  # Telling every module of a large model takes a millisecond.
+        passes.model.train()
     losses: dict[str, Tensor] = {}
     for part in range(plan.accumulate):
-        with _precision(plan, device):
-            losses = model(**task.inputs(step * plan.accumulate + part))
-        torch.autograd.backward(losses["loss"] / plan.accumulate)
+        losses = passes(task.inputs(step * plan.accumulate + part))
     if plan.clip_norm > 0:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         torch.nn.utils.clip_grad_norm_(parameters, plan.clip_norm)
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * plan.rate(step)
     optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return {name: value.detach() for name, value in losses.items()}
+    optimizer.zero_grad(set_to_none=not passes.keeps_gradients)
+    return losses
+
+
+def _passes(model: nn.Module, task: Task, plan: TrainingPlan, processes: Processes) -> Passes:
+    alone = processes.count == 1 and not processes.sharded
+    replays = processes.device.type == "cuda" and alone and task.replayable and plan.replay
+    kind = ReplayedPasses if replays else Passes
+    return kind(model, lambda: _precision(plan, processes.device), 1 / plan.accumulate)
 
 
 def _optimizer(groups: list[dict[str, object]], plan: TrainingPlan) -> torch.optim.Optimizer:

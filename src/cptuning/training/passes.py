@@ -1,0 +1,131 @@
+"""The forward and backward pass of a step; on a GPU, recorded once and then replayed.
+
+A GPU is done with a small batch sooner than Python has told it what to do: a step of a few-shot
+training is some thousand small kernels, and most of its time the GPU waits for the next. A CUDA
+graph is a recording of all of them, which the host starts at once.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+_log = logging.getLogger("cptuning")
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass
+class Passes:
+    """A call reads a batch, adds to the gradients and gives the losses."""
+
+    model: nn.Module
+    precision: Callable[[], AbstractContextManager[object]]
+    share: float = 1.0
+    """What the batch counts in the step."""
+    keeps_gradients = False
+    """Whether the gradients' memory must stay theirs from step to step."""
+
+    def __call__(self, inputs: Tensors) -> Tensors:
+        """Forward and backward."""
+        with self.precision():
+            losses: Tensors = self.model(**inputs)
+        torch.autograd.backward(losses["loss"] * self.share)
+        return {name: value.detach() for name, value in losses.items()}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A pass that can be repeated with whatever its inputs hold by then."""
+
+    inputs: Tensors
+    losses: Tensors
+    replay: Callable[[], None]
+
+    def __call__(self, inputs: Tensors) -> Tensors:
+        """Forward and backward on other inputs of the same shapes."""
+        for name, value in inputs.items():
+            self.inputs[name].copy_(value)
+        self.replay()
+        return {name: value.clone() for name, value in self.losses.items()}
+
+
+class Recorder(Protocol):
+    """Records what some work would have the device do, and does nothing of it."""
+
+    def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
+        """What the work gives, and a way to do it again."""
+        ...
+
+
+@dataclass
+class ReplayedPasses(Passes):
+    """The same, for a model that does the same work for all inputs of the same shapes.
+
+    The first batch of a shape is read as ever, which also makes the gradients; the second is
+    recorded, and from then on the recording is replayed. What can't be recorded, because the host
+    has to know a result before it can go on, is read as ever.
+    """
+
+    keeps_gradients = True
+    recorder: Recorder = field(default_factory=lambda: GraphRecorder())
+    recordings: dict[object, Recording] = field(default_factory=dict)
+    _seen: set[object] = field(default_factory=set)
+    _is_recordable: bool = True
+
+    def __call__(self, inputs: Tensors) -> Tensors:
+        """Forward and backward, replayed where they can be."""
+        shape = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
+        if shape in self._seen and shape not in self.recordings and self._is_recordable:
+            self._record(shape, inputs)
+        self._seen.add(shape)
+        again = self.recordings.get(shape)
+        return again(inputs) if again else super().__call__(inputs)
+
+    def _record(self, shape: object, inputs: Tensors) -> None:
+        own = {name: value.clone() for name, value in inputs.items()}
+        try:
+            losses, replay = self.recorder.record(partial(super().__call__, own))
+        except RuntimeError as error:
+            _log.info("Training goes on step by step, as recording failed: %s", error)
+            self._is_recordable = False
+        else:
+            self.recordings[shape] = Recording(own, losses, replay)
+
+
+class GraphRecorder:
+    """Records CUDA graphs, one after another in the same memory.
+
+    They may overwrite each other's, as each one's losses are copied before the next is replayed.
+    """
+
+    def __init__(self) -> None:
+        self.pool = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream()
+
+    def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
+        """What the work will have given after a replay, and the replay."""
+        graph = torch.cuda.CUDAGraph()
+        draws = torch.cuda.default_generators[torch.cuda.current_device()]
+        before = draws.clone_state()
+        now = torch.cuda.current_stream()
+        self.stream.wait_stream(now)
+        try:
+            with torch.cuda.stream(self.stream):
+                # Other threads, such as a progress bar's, may go on with what they do.
+                graph.capture_begin(self.pool, capture_error_mode="thread_local")
+                try:
+                    losses = work()
+                finally:
+                    graph.capture_end()
+        except RuntimeError:
+            # A generator stays locked by a recording that failed: this is its like.
+            draws.graphsafe_set_state(before)
+            raise
+        now.wait_stream(self.stream)
+        return losses, graph.replay
