@@ -97,13 +97,13 @@ def test_a_small_share_still_leaves_two_pairs_in_a_batch(backbone, data):
 
 def test_of_very_many_examples_a_sample_is_answered_and_compared_with(backbone, data, monkeypatch):
     monkeypatch.setattr("cptuning.methods.fitting._MOST_HELD_OUT", 2)
-    monkeypatch.setattr("cptuning.methods.cp_tuning.MOST_REFERENCES", 3)
+    monkeypatch.setattr("cptuning.methods.cp_tuning.MOST_REFERENCES", 4)
     fitter = make_fitter(backbone, steps=2)
     read = []
     embed = fitter.learner.encoder.embed_encodings
     fitter.learner.encoder.embed_encodings = lambda some: read.append(len(some)) or embed(some)
     fitted = fitter.fit(Split(data), folds=2)
-    assert set(read) == {2 + 3}  # of the six that a fold trains on and the six that it answers
+    assert set(read) == {2 + 4}  # never the six that a fold answers and the six that it learns
     assert len(fitted.held_out_rows) == 4
     assert fitted.held_out.labels.tolist() == data.labels[fitted.held_out_rows].tolist()
     assert len(fitted.task.support()) == len(data.labels)  # in the end, all

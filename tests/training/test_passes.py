@@ -101,6 +101,13 @@ def test_parameters_that_nothing_reaches_have_no_gradient():
     assert passes.model.second.weight.grad is not None
 
 
+def test_closing_forgets_the_recordings():
+    passes = ReplayedPasses(model(), nullcontext, recorder=Tape())
+    trained(passes, batches())
+    passes.close()
+    assert passes.recordings == {}
+
+
 def test_what_cannot_be_recorded_is_trained_step_by_step(caplog):
     caplog.set_level("INFO", "cptuning")
     passes = ReplayedPasses(model(), nullcontext, recorder=Tape(fails=True))
@@ -127,7 +134,7 @@ class Noisy(Model):
 
     def forward(self, x):
         y = nn.functional.dropout(self.first(x), 0.5)
-        if self.looks and float(y.sum()) > 1e9:
+        if self.looks and float(y.detach().sum()) > 1e9:
             y = y * 2
         return {"loss": (y**2).mean(), "size": x.abs().sum()}
 
@@ -161,7 +168,19 @@ def test_a_gpu_goes_on_after_a_recording_that_failed():
     passes = ReplayedPasses(noisy(looks=True), nullcontext)
     assert_same(seeded_steps(passes), seeded_steps(Passes(noisy(), nullcontext)))
     assert passes.recordings == {}
-    # Later recordings of other models are not disturbed by it.
+    # Recordings of other models are not disturbed by it.
     after = ReplayedPasses(noisy(), nullcontext)
     assert_same(seeded_steps(after), seeded_steps(Passes(noisy(), nullcontext)))
     assert len(after.recordings) == 2
+
+
+@needs_gpu
+def test_a_gpu_gets_the_memory_of_recordings_back():
+    reserved = []
+    for _ in range(4):
+        passes = ReplayedPasses(noisy(), nullcontext)
+        seeded_steps(passes)
+        passes.close()
+        assert passes.recordings == {}
+        reserved.append(torch.cuda.memory_reserved())
+    assert reserved[-1] <= reserved[0]

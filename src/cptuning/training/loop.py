@@ -192,6 +192,7 @@ def train(
         finally:
             model.eval()
             optimizer.zero_grad(set_to_none=True)
+            passes.close()
             for callback in callbacks:
                 callback.on_end(step)
     history.last_step = step

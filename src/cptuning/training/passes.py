@@ -31,6 +31,9 @@ class Passes:
     keeps_gradients = False
     """Whether the gradients' memory must stay theirs from step to step."""
 
+    def close(self) -> None:
+        """Training is over: give back what it took."""
+
     def __call__(self, inputs: Tensors) -> Tensors:
         """Forward and backward."""
         with self.precision():
@@ -86,6 +89,12 @@ class ReplayedPasses(Passes):
         self._seen.add(shape)
         again = self.recordings.get(shape)
         return again(inputs) if again else super().__call__(inputs)
+
+    def close(self) -> None:
+        """Free the recordings' memory, which nothing else may use as long as torch keeps it."""
+        if self.recordings:
+            self.recordings.clear()
+            torch.cuda.empty_cache()
 
     def _record(self, shape: object, inputs: Tensors) -> None:
         own = {name: value.clone() for name, value in inputs.items()}
