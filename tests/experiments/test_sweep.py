@@ -280,6 +280,21 @@ def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_
     assert len(keys_of(public)) == 4  # of the new seed
 
 
+def test_a_report_alone_trains_nothing_and_tells_what_is_missing(run, request_for):
+    run(methods=("cp-tuning",))
+    before = keys_of(request_for().output)
+    _, files = run(report_only=True, seeds=(13, 21))
+    assert keys_of(request_for().output) == before
+    assert "Not finished: 3 of 4 cells" in files["main.md"].read_text()
+    assert len(files["main.csv"].read_text().splitlines()) == 1 + 1
+
+
+def test_a_report_of_nothing_is_refused(run, request_for):
+    with pytest.raises(CPTuningError, match="Nothing of it is finished"):
+        run(report_only=True)
+    assert not request_for().output.exists()
+
+
 def test_tuning_trains_more_configurations_and_only_of_cp_tuning(run, request_for):
     run(tune=True, methods=("cp-tuning", "warp"))
     assert len(keys_of(request_for().output)) == (2 + 24) + 2

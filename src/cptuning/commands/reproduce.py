@@ -65,6 +65,9 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are and how long.")
     ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Train nothing; report what is finished.")
+    ] = False,
 ) -> None:
     """Re-run a table or figure of the paper, and show it beside the paper's own numbers.
 
@@ -91,6 +94,7 @@ def reproduce(
         tune=tune,
         fast=fast,
         dry_run=dry_run,
+        report_only=report_only,
     )
     files = run(request, say)
     for path in files:

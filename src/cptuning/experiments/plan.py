@@ -62,6 +62,9 @@ class Request:
     dry_run: bool = field(
         default=False, metadata={"help": "only print how many runs there are and the hours left"}
     )
+    report_only: bool = field(
+        default=False, metadata={"help": "train nothing; report what is finished"}
+    )
 
     def studies(self) -> list[Study]:
         """The studies that the request names.

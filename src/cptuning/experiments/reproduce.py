@@ -57,10 +57,15 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
     if request.dry_run:
         say(amount(tasks, records, trainer).sentence(request.workers))
         return []
+    done = [records.is_done(task.cell) for task in tasks]
+    if request.report_only and not any(done):
+        raise CPTuningError(
+            f"Nothing of it is finished in {request.output}: leave out --report-only."
+        )
     if request.fast:
         say("This is the fast version: two splits, two learning rates, one batch size.")
     records.add_to_plan([task.cell for task in tasks], trainer.backbone_facts)
-    if not all(records.is_done(task.cell) for task in tasks):
+    if not all(done) and not request.report_only:
         RUNNERS[request.runner](request, tasks, trainer)
     # Only now: the machine that trains need not have what draws and tests.
     try:
