@@ -144,6 +144,10 @@ def noisy(looks=False):
     return Noisy(looks).cuda()
 
 
+def on_gpu(model):
+    return ReplayedPasses(model, nullcontext, recorder=GraphRecorder(torch.device("cuda")))
+
+
 def seeded_steps(passes):
     optimizer = torch.optim.AdamW(passes.model.parameters(), lr=0.01, fused=True)
     losses = []
@@ -157,19 +161,18 @@ def seeded_steps(passes):
 
 @needs_gpu
 def test_a_gpu_replays_the_same_steps_with_the_same_dropout():
-    passes = ReplayedPasses(noisy(), nullcontext)
-    assert isinstance(passes.recorder, GraphRecorder)
+    passes = on_gpu(noisy())
     assert_same(seeded_steps(passes), seeded_steps(Passes(noisy(), nullcontext)))
     assert len(passes.recordings) == 2
 
 
 @needs_gpu
 def test_a_gpu_goes_on_after_a_recording_that_failed():
-    passes = ReplayedPasses(noisy(looks=True), nullcontext)
+    passes = on_gpu(noisy(looks=True))
     assert_same(seeded_steps(passes), seeded_steps(Passes(noisy(), nullcontext)))
     assert passes.recordings == {}
     # Recordings of other models are not disturbed by it.
-    after = ReplayedPasses(noisy(), nullcontext)
+    after = on_gpu(noisy())
     assert_same(seeded_steps(after), seeded_steps(Passes(noisy(), nullcontext)))
     assert len(after.recordings) == 2
 
@@ -178,7 +181,7 @@ def test_a_gpu_goes_on_after_a_recording_that_failed():
 def test_a_gpu_gets_the_memory_of_recordings_back():
     reserved = []
     for _ in range(4):
-        passes = ReplayedPasses(noisy(), nullcontext)
+        passes = on_gpu(noisy())
         seeded_steps(passes)
         passes.close()
         assert passes.recordings == {}

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cptuning.errors import CPTuningError
 from cptuning.training.checkpoint import Checkpoint, Checkpointer
-from cptuning.training.passes import Passes, ReplayedPasses
+from cptuning.training.passes import GraphRecorder, Passes, ReplayedPasses
 from cptuning.training.plan import Selection, TrainingPlan
 from cptuning.training.processes import Processes
 from cptuning.training.sharding import Sharded
@@ -237,9 +237,15 @@ def _one_step(
 
 def _passes(model: nn.Module, task: Task, plan: TrainingPlan, processes: Processes) -> Passes:
     alone = processes.count == 1 and not processes.sharded
-    replays = processes.device.type == "cuda" and alone and task.replayable and plan.replay
-    kind = ReplayedPasses if replays else Passes
-    return kind(model, lambda: _precision(plan, processes.device), 1 / plan.accumulate)
+    device = processes.device
+
+    def precision() -> AbstractContextManager[object]:
+        return _precision(plan, device)
+
+    if device.type == "cuda" and alone and task.replayable and plan.replay:
+        recorder = GraphRecorder(device)
+        return ReplayedPasses(model, precision, 1 / plan.accumulate, recorder=recorder)
+    return Passes(model, precision, 1 / plan.accumulate)
 
 
 def _optimizer(groups: list[dict[str, object]], plan: TrainingPlan) -> torch.optim.Optimizer:

@@ -8,7 +8,7 @@ graph is a recording of all of them, which the host starts at once.
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -76,7 +76,8 @@ class ReplayedPasses(Passes):
     """
 
     keeps_gradients = True
-    recorder: Recorder = field(default_factory=lambda: GraphRecorder())
+    _: KW_ONLY
+    recorder: Recorder
     recordings: dict[object, Recording] = field(default_factory=dict)
     _seen: set[object] = field(default_factory=set)
     _is_recordable: bool = True
@@ -113,12 +114,18 @@ class GraphRecorder:
     They may overwrite each other's, as each one's losses are copied before the next is replayed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
         self.pool = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream()
+        with torch.cuda.device(device):
+            self.stream = torch.cuda.Stream()
 
     def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
         """What the work will have given after a replay, and the replay."""
+        with torch.cuda.device(self.device):  # Which need not be the first of several GPUs.
+            return self._record(work)
+
+    def _record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
         graph = torch.cuda.CUDAGraph()
         draws = torch.cuda.default_generators[torch.cuda.current_device()]
         before = draws.clone_state()
