@@ -106,8 +106,8 @@ def one_run(job: Job) -> Job:
     classifier.fit(train.examples, train.labels, *held_out(job["dataset"], train))
     scores = classifier.history_.scores
     return {
-        "accuracy": {str(step): score.accuracy for step, score in scores.items()},
-        "log_loss": {str(step): -score.negative_log_loss for step, score in scores.items()},
+        "accuracy": {str(step): round(score.accuracy, 5) for step, score in scores.items()},
+        "log_loss": {str(step): round(-s.negative_log_loss, 5) for step, s in scores.items()},
     }
 
 

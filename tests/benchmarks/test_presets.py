@@ -1,0 +1,49 @@
+"""The table by which the default preset is chosen."""
+
+import json
+from pathlib import Path
+
+from benchmarks.presets import DATASETS, more_than, table, variants_of
+
+
+def run(variant, accuracy, dataset="MR", seed=13):
+    """A run whose accuracy was lower before the last step."""
+    return {
+        "kind": "single",
+        "variant": variant,
+        "dataset": dataset,
+        "seed": seed,
+        "accuracy": {"0": 0.1, "20": accuracy},
+        "log_loss": {"0": 1.0, "20": 0.5},
+    }
+
+
+def test_differences_are_those_of_runs_on_the_same_split():
+    default = [run("default", 0.80, seed=13), run("default", 0.90, seed=21)]
+    other = [run("other", 0.81, seed=13), run("other", 0.93, seed=21), run("other", 0.2, seed=42)]
+    assert more_than(default, other) == "+2.00 ± 1.00"
+
+
+def test_one_run_has_no_error():
+    assert more_than([run("default", 0.8)], [run("other", 0.9)]) == "-"
+
+
+def test_the_table_has_the_best_first_and_only_what_has_all_data_sets():
+    records = [run("default", 0.8, name) for name in DATASETS["single"]]
+    records += [run("40 steps", 0.9, name) for name in DATASETS["single"]]
+    records += [run("80 steps", 0.99, "MR")]
+    rows = table(records, "single").splitlines()[2:]
+    assert [row.split(" | ")[0] for row in rows] == ["| 40 steps", "| default"]
+    assert "| 90.0 | +10.00 ± 0.00 | 0.500 |" in rows[0]
+
+
+def test_the_shipped_runs_are_of_every_variant_and_make_the_documented_tables():
+    folder = Path(__file__).parents[2]
+    records = [
+        json.loads(line) for line in (folder / "benchmarks/presets.jsonl").read_text().splitlines()
+    ]
+    documented = (folder / "docs/presets.md").read_text("utf-8")
+    for kind in DATASETS:
+        made = table(records, kind)
+        assert len(made.splitlines()) == 2 + len(variants_of(kind))
+        assert made in documented
