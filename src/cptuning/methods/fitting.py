@@ -205,13 +205,15 @@ class Fitter(Generic[T]):
     def estimate_seconds(self, split: Split, folds: int = 0) -> float:
         """How long ``fit`` would take at most, from one real step and the reading of one batch.
 
-        A first step, which is slower, warms up. The weights are then put back as they were.
+        A first step, which is slower, warms up; on a GPU also a second, which is recorded. The
+        weights are then put back as they were.
         """
         self.learner.module.load_state_dict(self._initial)
         task = self.learner.task(replace(split, dev=None), Answers())
         watch = _StopWatch()
+        steps = 3 if self.run.processes.device.type == "cuda" else 2
         try:
-            train(task, replace(self.plan, steps=2), self.run.processes, callbacks=[watch])
+            train(task, replace(self.plan, steps=steps), self.run.processes, callbacks=[watch])
             batch = task.encodings[: task.batch_size]
             started = perf_counter()
             task.read(batch)
@@ -220,13 +222,13 @@ class Fitter(Generic[T]):
             self.learner.module.load_state_dict(self._initial)
         cross_fits = split.dev is None and folds > 1
         # Each fold's batches lack a fold's share: together the folds cost folds - 1 trainings.
-        steps = self.plan.steps * (folds if cross_fits else 1)
+        all_steps = self.plan.steps * (folds if cross_fits else 1)
         # Each evaluation reads what is trained on and what is held out: in cross-fitting, all.
         evaluated = len(split.train.examples) + (len(split.dev.examples) if split.dev else 0)
         evaluations = (self.plan.steps // self.plan.evaluate_every + 1) * (
             folds if cross_fits else bool(split.dev)
         )
-        return watch.seconds * steps + a_reading * evaluated * evaluations
+        return watch.seconds * all_steps + a_reading * evaluated * evaluations
 
     @property
     def plan(self) -> TrainingPlan:
