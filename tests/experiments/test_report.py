@@ -174,6 +174,7 @@ def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
     assert "MRPC" in html[html.index("<svg") : html.index("</svg>")]
     tables = document(records, [STUDIES["parameters"]]).sections[0].tables
     assert [table.lines[1].name for table in tables] == ["m = 0", "1/τn = 1", "ξ = 1", "λ = 0.1"]
+    assert tables[2].caption == "Test accuracy in %, by ξ"
 
 
 def test_the_main_table_has_a_picture_of_the_averages(tmp_path):

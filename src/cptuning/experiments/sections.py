@@ -61,9 +61,12 @@ def _section(study: Study, records: Records, cells: list[Cell], found: list[Outc
     if found:
         majority = {one.cell.dataset: 100 * one.test["majority"] for one in found}
         # A table has a best of its own: one for each parameter.
-        parts = [f"{symbol} = " for symbol in PARAMETERS] if study.name == "parameters" else [""]
-        for part in (part for begins in parts if (part := accuracy.only(begins)).values):
-            tables.append(_score_table(study, part, majority, theirs))
+        parts = {"": ""}
+        if study.name == "parameters":
+            parts = {f"{symbol} = ": f", by {symbol}" for symbol in PARAMETERS}
+        for begins, by in parts.items():
+            if (part := accuracy.only(begins)).values:
+                tables.append(_score_table(study, part, majority, theirs, by))
         if f1.values and len(parts) == 1:
             tables.append(_f1_table(f1))
         tables += _more_tables(study, found, accuracy)
@@ -104,7 +107,9 @@ def _pictures(
     return []
 
 
-def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], theirs: str) -> Table:
+def _score_table(
+    study: Study, accuracy: Scores, majority: dict[str, float], theirs: str, by: str = ""
+) -> Table:
     """Every row of ours, then the paper's and the difference where the paper has that row."""
     names = accuracy.datasets
     lines = [Line("majority", _values([majority[name] for name in names]), "majority")]
@@ -134,7 +139,7 @@ def _score_table(study: Study, accuracy: Scores, majority: dict[str, float], the
             f" {MARK}: {title_of(reference)} is significantly better there (p < 0.05, "
             "single-tailed paired t-test over the splits)."
         )
-    return Table("Test accuracy in %", ["", *names, "mean"], lines, note)
+    return Table(f"Test accuracy in %{by}", ["", *names, "mean"], lines, note)
 
 
 def _own_values(
