@@ -11,7 +11,7 @@ from cptuning.cluster.blocks import Block, begin, blocks_of
 from cptuning.cluster.connection import connected, gpu_share
 from cptuning.data import check_kind, iter_tables
 from cptuning.data.formats import files_package
-from cptuning.data.unfinished import write_whole
+from cptuning.data.unfinished import clear_unfinished, write_whole
 from cptuning.errors import CPTuningError
 from cptuning.inference import UNKNOWN, AnyPredictor
 from cptuning.reporting.answered_rows import AnsweredRows
@@ -62,6 +62,9 @@ def predict_on_ray(job: Job, workers: int, advance: Callable[[int], None]) -> Su
                 raise CPTuningError(done["error"])
             counts.update(dict(zip(done["labels"], done["counts"], strict=True)))
             advance(sum(done["counts"]))
+        # What workers left that died; the others have nothing to write any more.
+        for folder in {(job.output / block.answers).parent for block in blocks}:
+            clear_unfinished(folder)
     return Summary(counts, len(blocks), skipped=len(blocks) - len(left))
 
 

@@ -17,7 +17,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     """A place to write a file at, from where it moves to its own in one step.
 
     The place is in a folder of its own: some libraries write temporary files beside the one they
-    are asked for, and a process that is killed leaves them behind.
+    are asked for, and a process that is killed leaves them behind. The folder is hidden: readers
+    of a folder of tables pass over it, though there may be a whole table in it.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -27,7 +28,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     ['state']
     """
     # Not all of a long name: a folder's may not be longer.
-    folder = path.with_name(f"{path.name[:40]}.{os.getpid()}-{secrets.token_hex(4)}{_MARK}")
+    folder = path.with_name(f".{path.name[:40]}.{os.getpid()}-{secrets.token_hex(4)}{_MARK}")
     folder.mkdir()
     try:
         place = folder / path.name
