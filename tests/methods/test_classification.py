@@ -129,3 +129,14 @@ def test_a_head_is_what_its_own_tensors_say():
     torch.testing.assert_close(
         head.eval()(None, features, features), again.eval()(None, features, features)
     )
+
+
+def test_sizes_rounded_up_for_a_gpu_change_no_loss(steady):
+    unlabeled = Examples(("the red train is late", "yes or no ?"))
+    task = task_of("pet", load_backbone(steady["bert"]), unlabeled=unlabeled, mlm_rate=0.5)
+    plain = task.inputs(0)
+    task.rounds_sizes = True
+    rounded = task.inputs(0)
+    assert 0 < len(plain["targets"]) < len(rounded["targets"]) == 128
+    objective = task.objective.eval()
+    torch.testing.assert_close(objective(**rounded), objective(**plain))

@@ -87,6 +87,24 @@ def test_the_paper_sums_over_positives_and_over_the_batch(backbone, data):
     torch.testing.assert_close(losses["mlm"], by_sample.sum())
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_sizes_rounded_up_for_a_gpu_change_neither_loss_nor_gradient(backbone, data, reduction):
+    task = make_task(backbone, data, Examples(("the red train", "yes ?")), reduction=reduction)
+    assert not task.rounds_sizes  # this is a CPU
+    found = []
+    for rounds in (False, True):
+        task.rounds_sizes = rounds
+        inputs = task.inputs(0)
+        losses = task.objective.eval()(**inputs)
+        losses["loss"].backward()
+        found.append((losses, {n: p.grad for n, p in task.objective.named_parameters()}))
+        task.objective.zero_grad(set_to_none=True)
+    assert inputs["input_ids"].shape[1] == 64
+    assert len(inputs["targets"]) == 128
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+
+
 def test_a_sample_without_masked_tokens_counts_zero():
     both = torch.tensor([True, True])
     found = mean_by_sample(torch.tensor([4.0, 2.0]), torch.tensor([1, 1]), n=3, counted=both)

@@ -87,6 +87,7 @@ class BatchedTask(ABC, Generic[S]):
         self.dev_encodings = layout.encode(split.dev.examples) if split.dev else []
         self.unlabeled_encodings = LaidOut(layout, split.unlabeled) if split.unlabeled else []
         self.batch_size = self._batch_size()
+        self.rounds_sizes = processes.device.type == "cuda"
 
     @abstractmethod
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
@@ -159,7 +160,7 @@ class BatchedTask(ABC, Generic[S]):
             vocabulary=self.layout.vocabulary,
         )
         length = 0
-        if self.processes.device.type == "cuda":
+        if self.rounds_sizes:
             length = rounded_length(max(map(len, masked)), self.layout.max_length)
             targets = rounded_targets(targets)
         batch = collate(masked, self.layout.special.pad, length)
