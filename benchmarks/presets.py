@@ -5,9 +5,8 @@
 Every variant changes one thing of the default preset. It is trained on a 16-shot training split and
 answers its dev split and the training and dev examples of the other four splits, some 280 in all,
 for five splits of each data set; test files are not read. What counts is the mean accuracy after
-the last step over all data sets: a variant takes the preset's place if it is better by two standard
-errors, over runs on the same splits. One line a run goes to the output file; started again, the
-command skips what is there.
+the last step over all data sets, with the calibrated log-loss where that is within noise. One line
+a run goes to the output file; started again, the command skips what is there.
 """
 
 import argparse
