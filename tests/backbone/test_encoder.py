@@ -46,6 +46,8 @@ def test_dropout_is_off_while_embedding_and_back_afterwards(it):
     it.module.eval()
     it.embed(as_examples(SINGLES))
     assert not it.module.training
+    it.module.model.train()  # Somebody else who shares the model.
+    np.testing.assert_array_equal(it.embed(as_examples(SINGLES)), first)
 
 
 def test_the_mean_feature_becomes_the_origin(it):

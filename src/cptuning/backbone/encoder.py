@@ -82,7 +82,8 @@ class TextEncoder:
         device = self.module.centre.device
         budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
         was_training = self.module.training
-        if was_training:  # Telling every module takes as long as a small batch.
+        # Others may share the model. Telling every module takes as long as a small batch.
+        if was_training or self.module.model.training:
             self.module.eval()
         batches = token_budget_batches([len(encoding) for encoding in encodings], budget)
         with torch.no_grad():
