@@ -307,3 +307,23 @@ def test_without_a_head_the_last_hidden_state_is_taken(headless, features):
             token_type_ids=it.tensors["token_type_ids"],
         ).last_hidden_state
     close(outputs, expected[torch.arange(len(it.batch)), it.batch.outputs])
+
+
+def test_threads_do_not_change_the_prompts_gradient(tiny):
+    """Each adds up its part of a large batch, in one order."""
+    encoder = PromptedEncoder(load_backbone(str(tiny("bert"))), np.array([5, 6]))
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(encoder.vocabulary + 2, (256, 256), generator=generator)
+    ids[:, ::4] = encoder.vocabulary
+    weights = torch.randn(256, 256, encoder.prompts.shape[1], generator=generator)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(2, threads))
+    try:
+        found = []
+        for _ in range(20):
+            (encoder.embed(ids) * weights).sum().backward()
+            found.append(encoder.prompts.grad.clone())
+            encoder.zero_grad(set_to_none=True)
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(one, found[0]) for one in found)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 from transformers import PreTrainedModel
 
 from cptuning.backbone.loading import Backbone, first_position
@@ -140,7 +141,8 @@ class PromptedEncoder(nn.Module):
         prompts = self.prompts  # once: P-tuning computes them anew each time
         if len(prompts) == 0:
             return Tensor(words)
-        chosen = prompts[(input_ids - self.vocabulary).clamp_min(0)]
+        # Not by an index: of that, threads add up the gradient in any order.
+        chosen = embedding((input_ids - self.vocabulary).clamp_min(0), prompts)
         return torch.where(is_prompt.unsqueeze(-1), chosen.to(words.dtype), words)
 
     def decode(self, decoder_inputs: Tensor) -> Tensor:
