@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
+from functools import cache, partial
+from threading import Lock
 from typing import Protocol
 
 import torch
@@ -18,6 +19,8 @@ from torch import Tensor, nn
 _log = logging.getLogger("cptuning")
 
 Tensors = dict[str, Tensor]
+# Recordings are made on one stream, so only one at a time.
+_one_at_a_time = Lock()
 
 
 @dataclass
@@ -117,22 +120,23 @@ class GraphRecorder:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.device(device):
-            self.stream = torch.cuda.Stream()
 
     def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
         """What the work will have given after a replay, and the replay."""
-        with torch.cuda.device(self.device):  # Which need not be the first of several GPUs.
-            return self._record(work)
+        # Which need not be the first of several GPUs.
+        with _one_at_a_time, torch.cuda.device(self.device):
+            return self._record(work, _recording_stream(self.device))
 
-    def _record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
+    def _record(
+        self, work: Callable[[], Tensors], stream: torch.cuda.Stream
+    ) -> tuple[Tensors, Callable[[], None]]:
         graph = torch.cuda.CUDAGraph()
         draws = torch.cuda.default_generators[torch.cuda.current_device()]
         before = draws.clone_state()
         now = torch.cuda.current_stream()
-        self.stream.wait_stream(now)
+        stream.wait_stream(now)
         try:
-            with torch.cuda.stream(self.stream):
+            with torch.cuda.stream(stream):
                 # Other threads, such as a progress bar's, may go on with what they do.
                 graph.capture_begin(self.pool, capture_error_mode="thread_local")
                 try:
@@ -143,5 +147,11 @@ class GraphRecorder:
             # A generator stays locked by a recording that failed: this is its like.
             draws.graphsafe_set_state(before)
             raise
-        now.wait_stream(self.stream)
+        now.wait_stream(stream)
         return losses, graph.replay
+
+
+@cache
+def _recording_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all trainings: cuBLAS keeps some 70 MB for every stream that it has ever seen."""
+    return torch.cuda.Stream()
