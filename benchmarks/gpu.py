@@ -1,6 +1,6 @@
 """How fast CP-Tuning trains large models on one GPU, and where the time goes.
 
-    python -m benchmarks.gpu [--batches 16 64 256] [--steps 20] [--tiny]
+    python -m benchmarks.gpu [--models RoBERTa-large] [--batches 16 64 256] [--steps 20] [--tiny]
 
 RoBERTa-large- and ALBERT-large-shaped models with random weights (nothing is downloaded), texts of
 128 tokens, bfloat16, the training loop itself. Prints a Markdown section: steps a second, the share
@@ -11,6 +11,7 @@ and transformers only.
 """
 
 import argparse
+import logging
 import time
 import warnings
 from collections import Counter
@@ -233,10 +234,11 @@ def measured(
     peak = peak_of(device)
     for way, (replay, compiled) in WAYS.items():
         backbone = backbone_of(name, device, tiny)
+        # All of them first: what is read before the first step would be compiled as well.
+        benches = {batch: Bench.of(backbone, batch, device, replay) for batch in batches}
         if compiled:
             compile_layers(backbone.model)
-        for batch in batches:
-            bench = Bench.of(backbone, batch, device, replay)
+        for batch, bench in benches.items():
             # Compiled code is opaque to the counter, and does the same products.
             if batch not in operations:
                 operations[batch] = bench.operations()
@@ -248,6 +250,7 @@ def measured(
                 f"| {how} | {1 / seconds:.2f} | {batch / seconds:.0f} | {rate / 1e12:.2f} "
                 f"| {share} |"
             )
+            print(speeds[-1], flush=True)
             if batch in (batches[0], batches[-1]):
                 shares = bench.shares(min(steps, 5))
                 # The profiler slows the host down, so its gaps are those of the step without it.
@@ -255,9 +258,9 @@ def measured(
                 gap = max(0.0, seconds - busy)
                 cells = [f"{100 * s / max(seconds, busy):.1f} %" for s in (*shares.values(), gap)]
                 profiles.append(f"| {how} | {1000 * seconds:.1f} | {' | '.join(cells)} |")
+                print(profiles[-1], flush=True)
             waits += bench.waits(steps=5)
-            print(speeds[-1], flush=True)
-        del backbone, bench
+        del backbone, bench, benches
         if device.type == "cuda":
             torch.cuda.empty_cache()
     return speeds, profiles, waits
@@ -268,6 +271,7 @@ def section(
     steps: int = 20,
     device: torch.device | None = None,
     tiny: bool = False,
+    models: Sequence[str] = (),
 ) -> str:
     """Measure, and say it in Markdown."""
     device = device or Processes.find("auto").device
@@ -275,7 +279,7 @@ def section(
     where = torch.cuda.get_device_name(device) if on_gpu else "a CPU"
     torch.set_float32_matmul_precision("high")
     began = time.perf_counter()
-    found = [measured(name, batches, steps, device, tiny) for name in SHAPES]
+    found = [measured(name, batches, steps, device, tiny) for name in models or SHAPES]
     speeds, profiles = ([row for part in found for row in part[i]] for i in (0, 1))
     waits = sum((part[2] for part in found), Counter[str]())
     ours = {place: n for place, n in waits.items() if "cptuning" in place}
@@ -313,13 +317,17 @@ def section(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--batches", type=int, nargs="+", default=[16, 64, 256])
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--tiny", action="store_true", help="Small models, to rehearse.")
     chosen = parser.parse_args()
     device = Processes.find(chosen.device).device
-    print("\n" + section(chosen.batches, chosen.steps, device, chosen.tiny))
+    # On standard error: whether steps could not be recorded, and why.
+    logging.getLogger("cptuning").addHandler(logging.StreamHandler())
+    logging.getLogger("cptuning").setLevel(logging.INFO)
+    print("\n" + section(chosen.batches, chosen.steps, device, chosen.tiny, chosen.models))
 
 
 if __name__ == "__main__":

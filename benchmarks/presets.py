@@ -69,7 +69,7 @@ TEMPLATES = {
     "single": (
         "{a} it is [MASK]",
         "{a} it was [MASK] .",
-        "{a} it is [MASK] .",
+        "{a} it is so [MASK] .",
         "{a} this is [MASK] .",
     ),
     "pair": ("{a} ? [MASK] {b}", "{a} ? [MASK] , {b}", "{a} [SEP] {b} [MASK]"),

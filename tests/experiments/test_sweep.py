@@ -280,6 +280,16 @@ def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_
     assert len(keys_of(public)) == 4  # of the new seed
 
 
+def test_what_is_no_longer_planned_is_no_longer_published(run, request_for, tmp_path):
+    public = tmp_path / "public"
+    run("tsne", methods=("cp-tuning",), publish=public)
+    (before,) = (public / "embeddings").iterdir()
+    run("tsne", methods=("cp-tuning",), publish=public, steps=2)
+    (after,) = (public / "embeddings").iterdir()
+    assert after != before
+    assert (request_for().output / "embeddings" / before.name).is_file()
+
+
 def test_a_report_alone_trains_nothing_and_tells_what_is_missing(run, request_for):
     run(methods=("cp-tuning",))
     before = keys_of(request_for().output)

@@ -156,13 +156,15 @@ class Records:
     def publish(self, folder: Path) -> "Records":
         """Write the plan, the runs and the tests to another folder, in two small files.
 
-        The embeddings that pictures are drawn from go along, predictions do not.
+        The embeddings that pictures are drawn from go along, predictions do not, nor anything that
+        is no longer planned.
         """
         make_folder(folder)
+        planned = {key for cell in self.planned() for key in cell.keys}
         found = [
             [kind, record]
             for kind, read in (("runs", self.run), ("tests", self.test))
-            for key in sorted({key for cell in self.planned() for key in cell.keys})
+            for key in sorted(planned)
             if (record := read(key))
         ]
         lines = "".join(json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in found)
@@ -171,8 +173,12 @@ class Records:
         write_whole(folder / _PLAN, json.dumps(self._plan(), ensure_ascii=False) + "\n")
         public = Records(folder)
         for path in (self.folder / "embeddings").glob("*.npz"):
-            make_folder(folder / "embeddings")
-            write_whole(public.embeddings(path.stem), path.read_bytes())
+            if path.stem in planned:
+                make_folder(folder / "embeddings")
+                write_whole(public.embeddings(path.stem), path.read_bytes())
+        for path in (folder / "embeddings").glob("*.npz"):
+            if path.stem not in planned:
+                path.unlink()
         return public
 
 

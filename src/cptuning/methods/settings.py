@@ -78,7 +78,7 @@ _PAPER = Settings(
 
 _DEFAULT = replace(
     _PAPER,
-    template="{a} it is so [MASK] .",
+    template="{a} it is [MASK] .",
     tau_n=1 / 8,
     reduction="mean",
     centred=True,
