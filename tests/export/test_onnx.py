@@ -18,7 +18,13 @@ from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
 from cptuning.export import export_onnx, graphs
 from cptuning.export.graph import Graph
-from cptuning.export.int8 import _quantize_product, moved_back, quantized
+from cptuning.export.int8 import (
+    _quantize_product,
+    _rounded,
+    activations,
+    moved_back,
+    quantized,
+)
 from cptuning.export.tracing import OUTPUTS
 from cptuning.inference.onnx_encoder import ONNX_FILE, session
 
@@ -198,14 +204,54 @@ def test_what_a_channel_always_has_costs_no_exactness():
     assert np.abs(moved).mean() < 1.5 * np.abs(plain).mean()
 
 
-def errors_of_8_bits(shape, middle):
-    """Of x @ weights + bias, for an x whose channels lie around values of such a size."""
+@pytest.mark.parametrize("shape", [(12, 24), (24, 12)], ids=["widening", "narrowing"])
+def test_a_small_token_is_rounded_as_exactly_as_a_large_one(shape):
+    sizes = np.tile(np.float32([0.1, 1]), 250)
+    wrong = np.abs(errors_of_8_bits(shape, sizes=sizes)) / sizes[:, None]
+    assert wrong[::2].mean() < 1.5 * wrong[1::2].mean()
+
+
+def test_what_has_a_floor_is_rounded_from_there():
+    """As activation functions make it: all the integers are for what lies above."""
+    sizes = np.tile(np.float32([0.02, 1]), 250)  # There are tokens that hardly leave the floor.
+    signed, floored = (
+        np.abs(errors_of_8_bits((24, 12), sizes=sizes, floor=floor)[1::2]).mean()
+        for floor in (None, -0.17)
+    )
+    assert floored < 0.7 * signed
+
+
+def test_rounded_weights_make_up_for_each_other():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(300, 20)).astype(np.float32)
+    # Channels of texts say much the same thing.
+    inputs, new = (rng.normal(size=(n, 40)) for n in (1000, 500))
+    mixing = rng.normal(size=(40, 300))
+    inputs, new = (
+        (x @ mixing + rng.normal(size=(len(x), 300))).astype(np.float32) for x in (inputs, new)
+    )
+
+    def wrong(rows, scales):
+        assert np.abs(rows).max() <= 127
+        return np.abs(new @ (rows * scales - matrix)).mean()
+
+    rows, scales = _rounded(matrix, inputs)
+    assert wrong(rows, scales) < 0.5 * wrong(np.round(matrix / scales), scales)
+
+
+def errors_of_8_bits(shape, middle=0.0, sizes=1.0, floor=None):
+    """Of x @ weights + bias, for an x whose channels lie around values of such a size.
+
+    Its tokens have such sizes; with a floor, none of its values is below.
+    """
     rng = np.random.default_rng(0)
     weights, bias, noise, places = (
         rng.normal(size=size).astype(np.float32)
         for size in (shape, shape[1], (500, shape[0]), shape[0])
     )
-    seen = noise + np.float32(middle) * places
+    seen = np.reshape(np.float32(sizes), (-1, 1)) * noise + np.float32(middle) * places
+    if floor is not None:
+        seen = np.abs(seen) + np.float32(floor)
     exact = seen.astype(np.float64) @ weights + bias
     return eight_bit_product(seen, weights, bias) - exact
 
@@ -230,27 +276,46 @@ def eight_bit_product(seen, weights, bias):
     return session(rewritten.model().SerializeToString()).run(None, {"x": seen})[0]
 
 
-def test_what_rounding_does_to_all_texts_alike_is_taken_back():
-    """On the embedded backbone: tiny ones are rounded too coarsely for their mean to matter."""
+@pytest.fixture(scope="module")
+def embedded():
+    """The embedded backbone before and after rounding: tiny ones are too small to tell."""
     some = SINGLES * 2
     classifier = CPTuningClassifier(steps=0, validation="none", verbose=False)
     classifier.fit(some, ["good", "bad"] * (len(some) // 2))
     encoder = classifier.predictor_.encoder
     samples = encoder.layout.encode(classifier.predictor_.support.examples)
-    expected = encoder.embed_encodings(samples)
-    rounded = quantized(graphs.float_graph(encoder, samples), samples, OUTPUTS)
-    found = graphs._embeddings(rounded, samples)
-    back = graphs._embeddings(moved_back(rounded, (found - expected).mean(axis=0)), samples)
+    exact = graphs.float_graph(encoder, samples)
+    return SimpleNamespace(
+        samples=samples,
+        expected=encoder.embed_encodings(samples),
+        exact=exact,
+        rounded=quantized(exact, samples, OUTPUTS),
+    )
+
+
+def test_what_rounding_does_to_all_texts_alike_is_taken_back(embedded):
+    samples, expected = embedded.samples, embedded.expected
+    found = graphs._embeddings(embedded.rounded, samples)
+    shift = (found - expected).mean(axis=0)
+    back = graphs._embeddings(moved_back(embedded.rounded, shift), samples)
     np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1, atol=1e-5)
     assert np.abs((back - expected).mean(axis=0)).max() < 0.1 * np.abs(found - expected).max()
     assert (back * expected).sum(axis=1).mean() > (found * expected).sum(axis=1).mean()
 
 
-def test_int8_folders_are_smaller(cases):
-    def size(case):
-        return (cases[case].place / "again" / ONNX_FILE).stat().st_size
+def test_int8_graphs_are_smaller(embedded):
+    assert embedded.rounded.ByteSize() < 0.4 * embedded.exact.ByteSize()
 
-    assert size(("bert", "single", "int8")) < size(("bert", "single"))
+
+def test_words_are_hardly_rounded(embedded):
+    """What is wrong with a word is wrong in all that is computed from it."""
+    nodes = embedded.exact.graph.node
+    first = next(node.output[0] for node in nodes if node.op_type == "LayerNormalization")
+    expected, found = (
+        activations(model, [first], embedded.samples)[first]
+        for model in (embedded.exact, embedded.rounded)
+    )
+    assert np.abs(found - expected).mean() < 0.001 * np.abs(expected).mean()
 
 
 def test_a_graph_that_is_wrong_or_fails_is_not_taken(cases, tmp_path, monkeypatch):

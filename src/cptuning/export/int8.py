@@ -1,13 +1,14 @@
 """A graph in 8 bits: products of integers, scaled so that texts don't touch each other.
 
 The usual "dynamic" quantisation scales an activation by the largest value of a whole batch: a
-text's answer would depend on its neighbours. Here scales are settled when the model is exported,
-from what the labelled examples show, and a part of each channel's range is moved from the
-activations into the weights, where a scale for every column costs nothing (SmoothQuant, Xiao et
-al., 2023). Channels are centred first: what they have in common needs no integers, it is a part of
-the bias. So is what rounding takes from a product on average (Nagel et al., 2019). Where tokens
-differ much in size, each is first divided by its own largest value, and the few channels with the
-largest values of all are multiplied apart, as they are (LLM.int8(), Dettmers et al., 2022).
+text's answer would depend on its neighbours. Here each token is divided by its own largest value.
+The rest is settled when the model is exported, from what the labelled examples show. A part of each
+channel's range is moved from the activations into the weights, where a scale for every column costs
+nothing (SmoothQuant, Xiao et al., 2023). Channels are centred first: what they have in common needs
+no integers, it is a part of the bias. So is what rounding takes from a product on average (Nagel et
+al., 2019). Channels that tower above the others behind an activation function are multiplied apart,
+as they are (LLM.int8(), Dettmers et al., 2022). And weights are rounded one after the other, so
+that later ones make up for what rounding does to earlier ones (GPTQ, Frantar et al., 2023).
 """
 
 from collections.abc import Sequence
@@ -28,9 +29,11 @@ _MOVED = np.float32(0.4)
 # Channels that are silent in the examples need a range that is not zero.
 _LEAST_RANGE = np.float32(1e-4)
 # One channel in so many is multiplied apart, where any is.
-_ONE_APART_IN = 24
-# A token divided by its largest value may be a little more negative than the examples were.
-_ROOM_BELOW = 1.2
+_ONE_APART_IN = 96
+
+# How much each row of weights is taken to matter by itself, as a share of the mean.
+_DAMPING = 0.01
+_ROWS_AT_A_TIME = 128
 
 
 def quantized(
@@ -38,8 +41,9 @@ def quantized(
 ) -> onnx.ModelProto:
     """The model with 8-bit integers in place of its constant matrices, and in their products.
 
-    What is computed for one row of a text, the one that ``row_input`` tells, stays as it is: it
-    costs next to nothing, and is what the embedding is made of.
+    Tables of words have 16 bits: they cost no time. What is computed for one row of a text, the one
+    that ``row_input`` tells, stays as it is: it costs next to nothing, and is what the embedding is
+    made of.
     """
     graph = Graph(model)
     one_row = _made_from(graph, row_input)
@@ -56,7 +60,7 @@ def quantized(
     for node, seen in [(node, found[node.input[0]]) for node in products]:
         _quantize_product(graph, node, seen)
     for node in tables:
-        _quantize_table(graph, node)
+        _shorten_table(graph, node)
     return graph.model()
 
 
@@ -104,35 +108,48 @@ def _is_matrix(graph: Graph, value: str) -> bool:
 
 @dataclass(frozen=True)
 class _Rounding:
-    """How a value becomes integers from 0 to 255, channel by channel."""
+    """How a value becomes integers from 0 to 255: channel by channel, then token by token."""
 
     middle: FloatArray
     """Is taken off first."""
     factors: FloatArray
     """Then it is multiplied by this, which the weights are divided by; zero: counts as silent."""
-    by_row: bool
-    """Then each token is divided by its own largest value."""
-    step: np.float32
-    zero: np.uint8
+    one_sided: bool
+    """Whether nothing that is left is negative. At last a token is divided by its largest value."""
 
     @classmethod
-    def of(cls, seen: FloatArray, by_row: bool) -> "_Rounding":
-        """Such that what was seen fills the range."""
-        # Tokens of any size have no common middle.
-        middle = np.zeros_like(seen[0]) if by_row else (seen.min(axis=0) + seen.max(axis=0)) / 2
+    def of(cls, seen: FloatArray, apart: int) -> "_Rounding":
+        """The one that changes least of what was seen; so many channels are silent."""
+        # What an activation function made has a floor, and most of it lies close above.
+        floor = np.full_like(seen[0], seen.min())
+        from_floor = cls._from(seen, floor, apart, one_sided=True)
+        around_mean = cls._from(seen, seen.mean(axis=0), apart, one_sided=False)
+        return min(around_mean, from_floor, key=lambda rounding: rounding.noise(seen))
+
+    @classmethod
+    def _from(
+        cls, seen: FloatArray, middle: FloatArray, apart: int, one_sided: bool
+    ) -> "_Rounding":
         ranges = np.abs(seen - middle).max(axis=0)
         factors = np.maximum(ranges, _LEAST_RANGE) ** -_MOVED
-        if by_row:
-            factors[np.argsort(-ranges)[: len(ranges) // _ONE_APART_IN]] = 0
-        divided = (seen - middle) * factors
-        if by_row:
-            lowest = float((divided / _largest(divided)).min())
-            least, greatest = max(-1.0, _ROOM_BELOW * min(0.0, lowest)), 1.0
-        else:
-            least = min(0.0, float(divided.min()))
-            greatest = max(0.0, float(divided.max()), least + float(_LEAST_RANGE))
-        step = np.float32((greatest - least) / 255)
-        return cls(middle, factors, by_row, step, np.uint8(np.round(-least / step)))
+        factors[np.argsort(-ranges)[:apart]] = 0
+        return cls(middle, factors, one_sided)
+
+    @property
+    def step(self) -> np.float32:
+        """Of a token that is divided by its largest value."""
+        return np.float32(1 / 255 if self.one_sided else 1 / 127)
+
+    @property
+    def zero(self) -> np.uint8:
+        """The integer that stands for zero."""
+        return np.uint8(0 if self.one_sided else 128)
+
+    def noise(self, seen: FloatArray) -> float:
+        """The square of a step, in what the channels were before, as it is on average."""
+        steps = self.step * self.largest(self.divided(seen))
+        heard = self.factors[self.factors > 0]
+        return float((steps**2).mean() * (heard**-2).sum())
 
     @property
     def apart(self) -> IntArray:
@@ -144,51 +161,57 @@ class _Rounding:
         heard = self.factors > 0
         return np.where(heard, 1 / np.where(heard, self.factors, 1), 0)[:, None] * weights
 
-    def means(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The mean of what was seen, centred and smoothed: as it was, and as integers tell it."""
-        divided = (seen - self.middle) * self.factors
-        step = self.step * (_largest(divided) if self.by_row else 1)
-        told = (np.clip(np.round(divided / step) + self.zero, 0, 255) - self.zero) * step
-        return divided.mean(axis=0), told.mean(axis=0)
+    def divided(self, seen: FloatArray) -> FloatArray:
+        """Centred and smoothed."""
+        return (seen - self.middle) * self.factors
 
+    def largest(self, divided: FloatArray) -> FloatArray:
+        """The largest value of each token."""
+        sizes = divided if self.one_sided else np.abs(divided)
+        return np.asarray(np.maximum(sizes.max(axis=1, keepdims=True), _LEAST_RANGE))
 
-def _largest(rows: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(np.abs(rows).max(axis=1, keepdims=True), _LEAST_RANGE))
+    def told(self, divided: FloatArray) -> FloatArray:
+        """What the integers tell of it."""
+        step = self.step * self.largest(divided)
+        integers = np.clip(np.round(divided / step) + self.zero, 0, 255)
+        return np.asarray((integers - self.zero) * step)
 
 
 def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> None:
     value, weights = node.input
     rows, rounded = f"{value}/largest", f"{value}/int8"
     exact = graph.constants[weights]
-    # A product that narrows reads what an activation function made: there, tokens differ in size.
-    rounding = _Rounding.of(seen, by_row=exact.shape[0] > exact.shape[1])
+    # A product that narrows reads what an activation function made: a few channels tower there.
+    narrows = exact.shape[0] > exact.shape[1]
+    rounding = _Rounding.of(seen, len(exact) // _ONE_APART_IN if narrows else 0)
     scale = graph.constant(f"{rounded}/scale", np.array(rounding.step))
     zero = graph.constant(f"{rounded}/zero", np.array(rounding.zero))
     if graph.maker(rounded) is None:  # Several products may read one value.
-        source = _insert_division(graph, node, rounding, rows)
-        graph.insert(node, "QuantizeLinear", [source, scale, zero], [rounded])
+        sized = _insert_division(graph, node, rounding, rows)
+        graph.insert(node, "QuantizeLinear", [sized, scale, zero], [rounded])
     smoothed = rounding.smoothed(exact)
-    columns, column_scales = _rounded(smoothed, axis=0)
+    divided = rounding.divided(seen)
+    told = rounding.told(divided)
+    columns, column_scales = _rounded(smoothed, told)
     # The name of the value belongs to it: layers that share weights don't share activations.
     matrix = graph.constant(f"{weights}/{value}/int8", columns)
-    scales = graph.constant(f"{weights}/{value}/scale", column_scales[0])
-    was, told = rounding.means(seen)
-    lost = was @ smoothed - told @ (columns * column_scales)
-    bias, result = rounding.middle @ exact + lost, node.output[0]
+    scales = graph.constant(f"{weights}/{value}/scale", column_scales)
+    lost = divided.mean(axis=0) @ smoothed - told.mean(axis=0) @ (columns * column_scales)
+    middle = np.where(rounding.factors > 0, rounding.middle, 0)  # None is taken off others.
+    bias, result = middle @ exact + lost, node.output[0]
     known = _bias_of(graph, result)
     if known is not None:
         bias = bias + graph.constants[known]
         result = graph.users(result)[0].output[0]
     made = f"{result}/of int8"
     added = graph.constant(f"{made}/bias", bias.astype(np.float32))
-    inputs = [rounded, matrix, scale, scales, zero, "", *([] if rounding.by_row else [added])]
+    inputs = [rounded, matrix, scale, scales, zero]
     graph.insert(node, "MatMulIntegerToFloat", inputs, [made], domain=MICROSOFT)
-    if rounding.by_row:
-        graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
-        graph.insert(node, "Add", [f"{made}/sized", added], [f"{made}/moved"])
-        made = f"{made}/moved"
-        if len(rounding.apart):
-            made = _insert_apart(graph, node, made, rounding.apart)
+    graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
+    graph.insert(node, "Add", [f"{made}/sized", added], [f"{made}/moved"])
+    made = f"{made}/moved"
+    if len(rounding.apart):
+        made = _insert_apart(graph, node, made, rounding.apart)
     graph.replace(result, made)
 
 
@@ -196,18 +219,19 @@ def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, ro
     """Centre and divide what a product reads; gives the name of the result."""
     value = node.input[0]
     centred, divided, sized = (f"{value}/{part}" for part in ("centred", "divided", "sized"))
+    middle = graph.constant(f"{centred}/middle", rounding.middle)
     factors = graph.constant(f"{divided}/factors", rounding.factors)
-    if not rounding.by_row:
-        middle = graph.constant(f"{centred}/middle", rounding.middle)
-        graph.insert(node, "Sub", [value, middle], [centred])
-        graph.insert(node, "Mul", [centred, factors], [divided])
-        return divided
-    graph.insert(node, "Mul", [value, factors], [divided])
-    graph.insert(node, "Abs", [divided], [f"{rows}/sizes"])
-    graph.insert(node, "ReduceMax", [f"{rows}/sizes"], [f"{rows}/any"], axes=[-1], keepdims=1)
+    graph.insert(node, "Sub", [value, middle], [centred])
+    graph.insert(node, "Mul", [centred, factors], [divided])
+    sizes = divided
+    if not rounding.one_sided:
+        sizes = f"{rows}/sizes"
+        graph.insert(node, "Abs", [divided], [sizes])
+    graph.insert(node, "ReduceMax", [sizes], [f"{rows}/any"], axes=[-1], keepdims=1)
     tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
     graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
-    graph.insert(node, "Div", [divided, rows], [sized])
+    graph.insert(node, "Reciprocal", [rows], [f"{rows}/inverse"])
+    graph.insert(node, "Mul", [divided, f"{rows}/inverse"], [sized])
     return sized
 
 
@@ -232,21 +256,37 @@ def _bias_of(graph: Graph, product: str) -> str | None:
     return vectors[0] if vectors else None
 
 
-def _quantize_table(graph: Graph, node: onnx.NodeProto) -> None:
+def _shorten_table(graph: Graph, node: onnx.NodeProto) -> None:
+    """In 16 bits: rounding a word more coarsely is felt in all that is computed from it."""
     table, ids = node.input
-    rows, row_scales = _rounded(graph.constants[table], axis=1)
-    rounded, numbers, scales, made = (
-        f"{node.output[0]}/{part}" for part in ("int8", "numbers", "scale", "of int8")
-    )
-    graph.insert(node, "Gather", [graph.constant(f"{table}/int8", rows), ids], [rounded])
-    graph.insert(node, "Gather", [graph.constant(f"{table}/scale", row_scales), ids], [scales])
-    graph.insert(node, "Cast", [rounded], [numbers], to=onnx.TensorProto.FLOAT)
-    graph.insert(node, "Mul", [numbers, scales], [made])
+    rounded, made = (f"{node.output[0]}/{part}" for part in ("float16", "of float16"))
+    short = graph.constant(f"{table}/float16", graph.constants[table].astype(np.float16))
+    graph.insert(node, "Gather", [short, ids], [rounded])
+    graph.insert(node, "Cast", [rounded], [made], to=onnx.TensorProto.FLOAT)
     graph.replace(node.output[0], made)
 
 
-def _rounded(matrix: FloatArray, axis: int) -> tuple[NDArray[np.int8], FloatArray]:
-    """The matrix in 8 bits, and its scales: one a column (axis 0) or one a row (axis 1)."""
-    largest = np.abs(matrix).max(axis=axis, keepdims=True)
+def _rounded(matrix: FloatArray, inputs: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
+    """The matrix in 8 bits, and a scale a column, such that products with the inputs change little.
+
+    Its rows are rounded one after the other; those that follow make up for what that changes, as
+    far as the inputs of their channels are alike.
+    """
+    largest = np.abs(matrix).max(axis=0)
     scales = (np.where(largest > 0, largest, 1) / 127).astype(np.float32)
-    return np.round(matrix / scales).astype(np.int8), scales
+    alike = (inputs.T @ inputs).astype(np.float64)
+    # Of a few inputs, some channels are alike by chance, and some are silent.
+    alone = _DAMPING * np.trace(alike) / len(alike) + float(_LEAST_RANGE) ** 2
+    alike += alone * np.eye(len(alike))
+    makes_up = np.linalg.cholesky(np.linalg.inv(alike)).T.astype(np.float32)
+    left = matrix.astype(np.float32)
+    rows = np.zeros(matrix.shape, np.int8)
+    for start in range(0, len(left), _ROWS_AT_A_TIME):
+        end = start + _ROWS_AT_A_TIME
+        wrong = np.zeros_like(left[start:end])
+        for row in range(start, min(end, len(left))):
+            rows[row] = np.clip(np.round(left[row] / scales), -127, 127)
+            wrong[row - start] = (left[row] - rows[row] * scales) / makes_up[row, row]
+            left[row + 1 : end] -= np.outer(makes_up[row, row + 1 : end], wrong[row - start])
+        left[end:] -= makes_up[start:end, end:].T @ wrong
+    return rows, scales
