@@ -23,7 +23,7 @@ def export_onnx(classifier: "TextClassifier", folder: str | Path, *, int8: bool 
     """Write the classifier so that ``cptuning.load`` needs no torch for it.
 
     The folder predicts, explains and takes new examples; it can't be trained further. ``int8``
-    makes it a quarter as large and faster, for answers that are nearly always the same. Every
+    makes it about a third as large and faster, for answers that are nearly always the same. Every
     graph is compared with torch before it is written.
     """
     from cptuning.backbone import TextEncoder
