@@ -1,10 +1,12 @@
 """What the tests of all folders share: tiny models, no network, no time limits on examples."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -51,3 +53,16 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     with started(tmp_path_factory.mktemp("ray")):
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real one, which nobody sees."""
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium")
+        opened = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield opened
+        opened.close()

@@ -2,19 +2,17 @@
 
 import csv
 import re
-import shutil
 import zipfile
 from dataclasses import replace
 from threading import Event
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from tests.app.conftest import BAD, FILMS, GOOD, PAIRS
 
 from cptuning.app.page import launch
 from cptuning.app.review import Review
 
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
 expect.set_options(timeout=PATIENCE)
 
@@ -51,15 +49,6 @@ def slow_address(serve, settings):
 def strict_address(serve, settings):
     """A page whose models know nothing but their examples."""
     return serve(replace(settings, unknown_threshold=0.999))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        chromium = shutil.which("chromium")
-        opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cptuning.data import PAPER_DATASETS
 from cptuning.experiments.compare import compare
 from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Records
@@ -15,7 +16,7 @@ from cptuning.experiments.report import write_report
 from cptuning.experiments.results import Scores, outcomes
 from cptuning.experiments.sections import document
 from cptuning.experiments.statistics import paired_t_test
-from cptuning.experiments.studies import STUDIES
+from cptuning.experiments.studies import METHOD_ROWS, STUDIES
 
 SEEDS = (13, 21, 42, 87, 100)
 ROBERTA = {"name": "roberta-large", "weights": "r", "parameters": 355_000_000}
@@ -277,3 +278,17 @@ def test_rows_stand_in_the_order_of_the_study_whenever_they_were_added(tmp_path)
     made_up(tmp_path, {("cp-tuning", "MR"): OURS})
     records = made_up(tmp_path, {("pet", "MR"): THEIRS})
     assert Scores.of(outcomes(records)).rows == ["pet", "cp-tuning"]
+
+
+def test_the_whole_main_table_fits_on_a_page(tmp_path, browser):
+    """With every row that can be asked for: the mean, the last column, is what people look for."""
+    records = made_up(
+        tmp_path, {(row, name): THEIRS for row in METHOD_ROWS for name in PAPER_DATASETS}
+    )
+    write_report(records, [STUDIES["main"]], "main")
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((tmp_path / "main.html").as_uri())
+    fits = "element => element.scrollWidth <= element.clientWidth"
+    tables = page.locator(".scroll").all()
+    assert len(tables) == 3
+    assert all(table.evaluate(fits) for table in tables)
