@@ -123,7 +123,7 @@ class GraphRecorder:
 
     def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
         """What the work will have given after a replay, and the replay."""
-        # Which need not be the first of several GPUs.
+        # The device need not be the first of several GPUs.
         with _one_at_a_time, torch.cuda.device(self.device):
             return self._record(work, _recording_stream(self.device))
 
