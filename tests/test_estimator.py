@@ -71,12 +71,17 @@ def test_the_score_is_the_share_of_right_labels(fitted):
 
 
 def test_an_explanation_is_the_nearest_training_examples(fitted):
-    [evidence] = fitted.explain([TEXTS[0]], k=3)
-    assert evidence[0].text == TEXTS[0]
-    assert evidence[0].similarity == pytest.approx(1.0, abs=1e-5)
-    assert [e.similarity for e in evidence] == sorted(
-        (e.similarity for e in evidence), reverse=True
-    )
+    answers = fitted.predict(TEXTS)
+    for text, label, answer, evidence in zip(
+        TEXTS, LABELS, answers, fitted.explain(TEXTS, k=3), strict=True
+    ):
+        similarities = [e.similarity for e in evidence]
+        assert similarities == sorted(similarities, reverse=True)
+        assert {e.label for e in evidence} == {answer}
+        if answer == label:  # Of its own class nothing is nearer than itself.
+            assert similarities[0] == pytest.approx(1.0, abs=1e-5)
+            assert evidence[0].text == text
+    assert (answers == np.array(LABELS)).any()
 
 
 def test_a_new_class_is_known_at_once_and_old_embeddings_stay(fitted):
