@@ -1,6 +1,9 @@
 """Tiny masked language models with real tokenizers, made on the spot: nothing is downloaded."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ SENTENCES = (
     "They say that the movie is great ? Nobody says that the book is dull .",
     "is it so good , or not ? Write <mask>, [MASK], [SEP], <pad> or </s> as you like.",
 )
-"""What the tokenizers are trained on."""
+"""What the tokenizers know their words from."""
 
 SINGLES = (
     "the movie was great",
@@ -44,22 +47,30 @@ PAIRS = (
 )
 
 
+_ENDINGS = ("##s", "##ed", "##ing", "##able")
 # The names of the tokens that open a sequence, pad it, close a text, stand for the unknown, mask.
 BERT_NAMES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
 ALBERT_NAMES = ("[CLS]", "<pad>", "[SEP]", "<unk>", "[MASK]")
 ROBERTA_NAMES = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
 
+# WordPiece and Unigram are given their vocabularies: their training breaks ties in another order
+# each time, and every process would test other models. Byte-level BPE's training repeats exactly.
+
+
 def word_piece(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFast:
     """A tokenizer of BERT's kind: lower case, punctuation apart, ``##`` inside a word."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token=names[3]))
+    splitter = pre_tokenizers.BertPreTokenizer()
+    text = " ".join(SENTENCES).lower()
+    words = sorted({word for word, _ in splitter.pre_tokenize_str(text)})
+    letters = sorted(set(text) - {" "})
+    pieces = [*names, *letters, *(f"##{letter}" for letter in letters), *_ENDINGS, *words]
+    vocabulary = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=names[3]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=500, special_tokens=_special(names), show_progress=False
-    )
-    return _trained(tokenizer, trainer, names, separators)
+    return _wrapped(tokenizer, names, separators)
 
 
 def byte_bpe(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFast:
@@ -73,22 +84,28 @@ def byte_bpe(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFa
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    return _trained(tokenizer, trainer, names, separators)
+    tokenizer.train_from_iterator(SENTENCES * 20, trainer)
+    return _wrapped(tokenizer, names, separators)
 
 
 def unigram(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFast:
     """A tokenizer of SentencePiece's kind: ``▁`` stands for a space."""
-    tokenizer = Tokenizer(models.Unigram())
+    tokenizer = Tokenizer(_unigram_model(names, unknown=3))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=200,
-        special_tokens=_special(names),
-        unk_token=names[3],
-        show_progress=False,
-    )
-    return _trained(tokenizer, trainer, names, separators)
+    return _wrapped(tokenizer, names, separators)
+
+
+def _unigram_model(special: Sequence[str], unknown: int) -> models.Unigram:
+    """Words that occur twice are whole; the others are made of letters and pairs of them."""
+    text = "".join(SENTENCES)
+    counts = Counter(re.findall(r"\w+", text))
+    whole = [f"▁{word}" for word in sorted(counts) if counts[word] > 1]
+    pairs = sorted({a + b for a, b in pairwise(text) if (a + b).isalpha()})
+    scores = dict.fromkeys(special, 0.0) | dict.fromkeys(sorted({*text, "▁"} - {" "}), -8.0)
+    scores |= dict.fromkeys(pairs[::4], -9.0) | dict.fromkeys(whole, -10.0)
+    return models.Unigram(list(scores.items()), unk_id=unknown)
 
 
 def _special(names: Sequence[str]) -> list[AddedToken]:
@@ -96,11 +113,11 @@ def _special(names: Sequence[str]) -> list[AddedToken]:
     return [AddedToken(name, special=True, lstrip=name == names[-1]) for name in names]
 
 
-def _trained(
-    tokenizer: Tokenizer, trainer: Any, names: Sequence[str], separators: int
+def _wrapped(
+    tokenizer: Tokenizer, names: Sequence[str], separators: int
 ) -> PreTrainedTokenizerFast:
-    """Trained, and told how texts and pairs are put together."""
-    tokenizer.train_from_iterator(SENTENCES * 20, trainer)
+    """Told how texts and pairs are put together, and what the special tokens are."""
+    tokenizer.add_special_tokens(_special(names))
     cls, pad, sep, unk, mask = names
     border = " ".join([sep] * separators)
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -195,14 +212,11 @@ def save_headless(folder: Path) -> Path:
 def save_t5(folder: Path) -> Path:
     """Write a tiny T5 with random weights that knows the marks of gaps."""
     marks = [f"<extra_id_{i}>" for i in range(4)]
-    tokenizer = Tokenizer(models.Unigram())
+    special = ("<pad>", "</s>", "<unk>", *marks)
+    tokenizer = Tokenizer(_unigram_model(special, unknown=2))
+    tokenizer.add_special_tokens([AddedToken(name, special=True) for name in special])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    special = [AddedToken(name, special=True) for name in ("<pad>", "</s>", "<unk>", *marks)]
-    trainer = trainers.UnigramTrainer(
-        vocab_size=120, special_tokens=special, unk_token="<unk>", show_progress=False
-    )
-    tokenizer.train_from_iterator(SENTENCES * 20, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
     )
