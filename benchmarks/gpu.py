@@ -109,13 +109,17 @@ class Bench:
 
     @classmethod
     def of(cls, backbone: Backbone, batch: int, device: torch.device, replay: bool) -> "Bench":
-        """CP-Tuning of two classes; every text fills the model's window, so nothing is padded."""
+        """CP-Tuning of two classes; every text but the first fills the model's window.
+
+        One is shorter, as in life: where nothing is padded, transformers leaves the mask out, and
+        compiled layers would have to be compiled again for the recording, which can't look.
+        """
         settings = settings_for("default", pair=False, batch_size=batch, max_length=LENGTH)
         run = Run(Processes(device), precision="bfloat16")
         fitter = Fitter(CPTuning(backbone, settings, run, ("a", "b")), run)
         words = [w for w in backbone.tokenizer.get_vocab() if w.isalpha()]
         rng = np.random.default_rng(0)
-        texts = [" ".join(rng.choice(words, 2 * LENGTH)) for _ in range(batch)]
+        texts = [" ".join(rng.choice(words, 2 * LENGTH if i else 8)) for i in range(batch)]
         data = Labelled(Examples(tuple(texts)), np.arange(batch) % 2)
         return cls(fitter, fitter._stage("benchmark", Split(data)).task, device, replay)
 

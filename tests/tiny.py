@@ -1,7 +1,6 @@
 """Tiny masked language models with real tokenizers, made on the spot: nothing is downloaded."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -98,10 +97,9 @@ def unigram(names: Sequence[str], separators: int = 1) -> PreTrainedTokenizerFas
 
 
 def _unigram_model(special: Sequence[str], unknown: int) -> models.Unigram:
-    """Words that occur twice are whole; the others are made of letters and pairs of them."""
-    text = "".join(SENTENCES)
-    counts = Counter(re.findall(r"\w+", text))
-    whole = [f"▁{word}" for word in sorted(counts) if counts[word] > 1]
+    """The words of the sentences are whole; others are made of letters and pairs of them."""
+    text = " ".join(SENTENCES)
+    whole = sorted({f"▁{word}" for word in re.findall(r"\w+", text)})
     pairs = sorted({a + b for a, b in pairwise(text) if (a + b).isalpha()})
     scores = dict.fromkeys(special, 0.0) | dict.fromkeys(sorted({*text, "▁"} - {" "}), -8.0)
     scores |= dict.fromkeys(pairs[::4], -9.0) | dict.fromkeys(whole, -10.0)

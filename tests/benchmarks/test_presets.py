@@ -5,6 +5,13 @@ from pathlib import Path
 
 from benchmarks.presets import DATASETS, more_than, table, variants_of
 
+FOLDER = Path(__file__).parents[2]
+DOCUMENTED = (FOLDER / "docs/presets.md").read_text("utf-8")
+
+
+def shipped(name):
+    return [json.loads(line) for line in (FOLDER / "benchmarks" / name).read_text().splitlines()]
+
 
 def run(variant, accuracy, dataset="MR", seed=13):
     """A run whose accuracy was lower before the last step."""
@@ -24,6 +31,13 @@ def test_differences_are_those_of_runs_on_the_same_split():
     assert more_than(default, other) == "+2.00 ± 1.00"
 
 
+def test_draws_of_a_split_count_as_one():
+    default = [run("default", 0.80, seed=13), run("default", 0.90, seed=21)]
+    other = [run("other", accuracy, seed=13) for accuracy in (0.80, 0.82)]
+    other += [run("other", accuracy, seed=21) for accuracy in (0.91, 0.95)]
+    assert more_than(default, other) == "+2.00 ± 1.00"
+
+
 def test_one_run_has_no_error():
     assert more_than([run("default", 0.8)], [run("other", 0.9)]) == "-"
 
@@ -38,12 +52,13 @@ def test_the_table_has_the_best_first_and_only_what_has_all_data_sets():
 
 
 def test_the_shipped_runs_are_of_every_variant_and_make_the_documented_tables():
-    folder = Path(__file__).parents[2]
-    records = [
-        json.loads(line) for line in (folder / "benchmarks/presets.jsonl").read_text().splitlines()
-    ]
-    documented = (folder / "docs/presets.md").read_text("utf-8")
     for kind in DATASETS:
-        made = table(records, kind)
+        made = table(shipped("presets.jsonl"), kind)
         assert len(made.splitlines()) == 2 + len(variants_of(kind))
-        assert made in documented
+        assert made in DOCUMENTED
+
+
+def test_the_shipped_confirmation_is_of_other_seeds_and_makes_the_documented_table():
+    records = shipped("presets_again.jsonl")
+    assert {record["draw"] for record in records} == {1, 2, 3, 4}
+    assert table(records, "single") in DOCUMENTED

@@ -1,6 +1,9 @@
 """Passes that are recorded and replayed: the same training, with less for the host to do."""
 
+import subprocess
+import sys
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
@@ -125,6 +128,31 @@ def test_a_share_weighs_the_gradients_and_not_the_losses():
     torch.testing.assert_close(half.model.first.weight.grad * 2, whole.model.first.weight.grad)
 
 
+class FullDevice(GraphRecorder):
+    """Has no memory for the first recording; stands in for a GPU."""
+
+    def __init__(self):
+        self.device, self.tape, self.tries = torch.device("cpu"), Tape(), 0
+
+    def _record(self, work, stream):
+        self.tries += 1
+        if self.tries == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return self.tape.record(work)
+
+
+def test_a_recording_that_finds_no_memory_is_tried_again_when_all_is_given_back(monkeypatch):
+    given_back = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: given_back.append(True))
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr("cptuning.training.passes._recording_stream", lambda device: None)
+    passes = ReplayedPasses(model(), nullcontext, recorder=FullDevice())
+    found = trained(passes, batches())
+    assert_same(found, trained(Passes(model(), nullcontext), batches()))
+    assert (len(passes.recordings), len(given_back)) == (2, 1)
+
+
 class Noisy(Model):
     """The same with dropout, and with a look at a result on the host where asked for."""
 
@@ -175,6 +203,36 @@ def test_a_gpu_goes_on_after_a_recording_that_failed():
     after = on_gpu(noisy())
     assert_same(seeded_steps(after), seeded_steps(Passes(noisy(), nullcontext)))
     assert len(after.recordings) == 2
+
+
+CROWDED = """
+import torch
+from tests.training.test_passes import noisy, on_gpu
+
+passes = on_gpu(noisy())
+x = torch.randn(1 << 24, 4, device="cuda")  # 256 MB, and as much for each result
+passes({"x": x})
+# A step's results would not fit beside what is kept from the first.
+limit = torch.cuda.memory_reserved() + 600e6
+total = torch.cuda.get_device_properties(0).total_memory
+torch.cuda.set_per_process_memory_fraction(limit / total)
+passes({"x": x})
+assert len(passes.recordings) == 1
+"""
+
+
+@needs_gpu
+def test_a_gpu_that_keeps_memory_from_earlier_steps_has_it_for_recordings():
+    # In a process of its own: the limit must count its own memory only.
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", CROWDED], check=True, cwd=root)
+
+
+@needs_gpu
+def test_a_gpu_tells_why_a_recording_failed(caplog):
+    caplog.set_level("INFO", "cptuning")
+    seeded_steps(on_gpu(noisy(looks=True)))
+    assert "not permitted when stream is capturing" in caplog.text
 
 
 @needs_gpu

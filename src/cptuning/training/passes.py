@@ -7,7 +7,7 @@ graph is a recording of all of them, which the host starts at once.
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
 from threading import Lock
@@ -105,7 +105,7 @@ class ReplayedPasses(Passes):
         try:
             losses, replay = self.recorder.record(partial(super().__call__, own))
         except RuntimeError as error:
-            _log.info("Training goes on step by step, as recording failed: %s", error)
+            _log.info("Training goes on step by step, as recording failed: %s", str(error))
             self._is_recordable = False
         else:
             self.recordings[shape] = Recording(own, losses, replay)
@@ -125,7 +125,14 @@ class GraphRecorder:
         """What the work will have given after a replay, and the replay."""
         # The device need not be the first of several GPUs.
         with _one_at_a_time, torch.cuda.device(self.device):
-            return self._record(work, _recording_stream(self.device))
+            stream = _recording_stream(self.device)
+            with suppress(torch.OutOfMemoryError):
+                return self._record(work, stream)
+            # Recordings can't use the memory that torch keeps from the steps before: give it back.
+            # What the failed one had of its own went with it.
+            torch.cuda.empty_cache()
+            self.pool = torch.cuda.graph_pool_handle()
+            return self._record(work, stream)
 
     def _record(
         self, work: Callable[[], Tensors], stream: torch.cuda.Stream
@@ -141,8 +148,11 @@ class GraphRecorder:
                 graph.capture_begin(self.pool, capture_error_mode="thread_local")
                 try:
                     losses = work()
-                finally:
-                    graph.capture_end()
+                except Exception:
+                    with suppress(RuntimeError):  # it would only say that there was an error
+                        graph.capture_end()
+                    raise
+                graph.capture_end()
         except RuntimeError:
             # A generator stays locked by a recording that failed: this is its like.
             draws.graphsafe_set_state(before)
