@@ -340,3 +340,126 @@ def test_demonstrations_of_words_of_several_tokens_are_refused(steady):
     )
     with pytest.raises(CPTuningError, match="shorter words"):
         classifier.fit(texts, labels)
+
+
+# The search, watched and estimated
+
+
+class Watcher:
+    """Writes down what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def on_search(self, what, done, last):
+        self.told.append((what, done, last))
+
+    def on_start(self, stage, step, last):
+        self.told.append(stage)
+
+    def on_step(self, step, losses): ...
+
+    def on_evaluate(self, step, score): ...
+
+    def on_end(self, step):
+        self.told.append("end")
+
+
+class Logger:
+    """Knows of trainings only."""
+
+    def __init__(self):
+        self.stages = []
+
+    def on_start(self, stage, step, last):
+        self.stages.append(stage)
+
+    def on_step(self, step, losses):
+        float(losses["loss"])
+
+    def on_evaluate(self, step, score): ...
+
+    def on_end(self, step): ...
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "what", "most"),
+    [
+        ("lm-bff-t", {"n_templates": 2, "beam": 2}, "search: Auto-T (MLM)", 2 * 66),
+        ("lm-bff-l", {"n_mappings": 2}, "search: Auto-L", 1),
+        (
+            "lm-bff-tl",
+            {"n_templates": 2, "n_mappings": 2, "beam": 1},
+            "search: Auto-T (MLM) + Auto-L",
+            2 * 40 + 2,
+        ),
+    ],
+)
+def test_a_search_tells_how_far_it_is_before_the_training(steady, method, settings, what, most):
+    texts, labels = toy(2, pair=False)
+    watcher, logger = Watcher(), Logger()
+    rival(method, steady["bert"], steps=1, callbacks=[watcher, logger], **settings).fit(
+        texts, labels
+    )
+    searched = watcher.told[: watcher.told.index("end")]
+    assert searched == [(what, done, most) for done in range(most + 1)]
+    assert watcher.told[len(searched) :] == ["end", "training", "end"]
+    assert logger.stages == ["training"]
+
+
+def test_a_t5_tells_how_far_it_is(steady, t5):
+    texts, labels = toy(2, pair=True)
+    watcher = Watcher()
+    rival(
+        "lm-bff-t",
+        steady["bert"],
+        steps=1,
+        callbacks=[watcher],
+        generator=str(t5),
+        n_templates=2,
+        beam=3,
+        template_tokens=5,
+    ).fit(texts, labels)
+    searched = watcher.told[: watcher.told.index("end")]
+    # At most: what is finished early is not read on.
+    assert [done for _, done, _ in searched] == list(range(len(searched)))
+    assert {last for _, _, last in searched} == {1 + 4 * 3}
+    assert 5 <= len(searched) <= 1 + 1 + 4 * 3
+
+
+def test_an_interrupted_search_ends_what_watches_it(steady):
+    class Impatient(Watcher):
+        def on_search(self, what, done, last):
+            super().on_search(what, done, last)
+            if done == 3:
+                raise KeyboardInterrupt
+
+    texts, labels = toy(2, pair=False)
+    watcher = Impatient()
+    classifier = rival("lm-bff-t", steady["bert"], callbacks=[watcher], n_templates=2, beam=1)
+    with pytest.raises(KeyboardInterrupt):
+        classifier.fit(texts, labels)
+    assert [told[1] for told in watcher.told[:-1]] == [0, 1, 2, 3]
+    assert watcher.told[-1] == "end"
+
+
+@pytest.mark.parametrize("generator", [False, True])
+def test_the_estimate_counts_the_search(steady, t5, monkeypatch, generator):
+    """With a clock on which every reading takes a second, and nothing else takes time."""
+    clock = [0.0]
+    place = T5 if generator else TextEncoder
+    name = "said_next" if generator else "in_batches"
+    plain = getattr(place, name)
+
+    def slow(*arguments):
+        clock[0] += 1
+        return plain(*arguments)
+
+    monkeypatch.setattr(place, name, slow)
+    for module in ("candidate_search", "t5_templates", "fitting"):
+        monkeypatch.setattr(f"cptuning.methods.{module}.perf_counter", lambda: clock[0])
+    texts, labels = toy(2, pair=True)
+    settings = {"n_templates": 2, "beam": 2, "template_tokens": 5, "steps": 1}
+    settings |= {"generator": str(t5)} if generator else {}
+    found = rival("lm-bff-t", steady["bert"], **settings).estimate_seconds(texts, labels)
+    assert found == (1 + 4 * 2 if generator else 66)

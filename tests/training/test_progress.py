@@ -23,6 +23,17 @@ def test_a_terminal_sees_stage_steps_loss_and_accuracy():
         assert piece in text
 
 
+def test_a_terminal_sees_how_far_a_search_is():
+    out = StringIO()
+    bar = ProgressBar(Console(file=out, force_terminal=True, width=120))
+    bar.on_search("search: Auto-L", 0, 3)
+    bar.on_search("search: Auto-L", 2, 3)
+    bar.on_end(2)
+    for piece in ("Search: Auto-L", "2/3 readings"):
+        assert piece in out.getvalue()
+    assert "loss" not in out.getvalue()
+
+
 def test_a_file_sees_no_bar():
     assert "steps" not in drawn(is_terminal=False)
 

@@ -1,25 +1,20 @@
 """LM-BFF: templates and label words that are searched for, tuned as candidates, chosen on dev."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
+from cptuning.backbone import Backbone
 from cptuning.errors import CPTuningError
+from cptuning.methods.candidate_search import CandidateSearch
 from cptuning.methods.classification import ClassificationTask, require_masked_lm, snapshot
 from cptuning.methods.demonstrations import Demonstrations
 from cptuning.methods.fitting import Fitted, Fitter, Run
-from cptuning.methods.label_search import search_words, some_words
+from cptuning.methods.label_search import some_words
 from cptuning.methods.rival_settings import LMBFFSettings
-from cptuning.methods.t5_templates import T5, write_templates
 from cptuning.methods.task import Labelled, Split
-from cptuning.methods.template_search import search_templates
 from cptuning.methods.word_learner import WordLearner
-from cptuning.methods.words import WordHead, tokens_of, words_for
-from cptuning.prompting import Template
+from cptuning.methods.words import WordHead
 
 
 class LMBFF(WordLearner[LMBFFSettings]):
@@ -60,8 +55,8 @@ def fit_candidates(
     Where nothing is held out, the candidate that the search itself ranks first is trained.
     """
     require_masked_lm(backbone, "lm-bff")
-    search = _Search(backbone, settings, run, split.train, classes)
-    candidates = list(search.candidates())
+    search = CandidateSearch(backbone, settings, run, split.train, classes)
+    candidates = search.candidates()
     chosen, tried = candidates[0], []
     if len(candidates) > 1 and (split.dev is not None or folds > 1):
         put_back = snapshot(backbone)
@@ -97,17 +92,18 @@ def estimate_seconds(
     run: Run,
     classes: Sequence[str],
 ) -> float:
-    """How long the trainings take; the search before them is not counted."""
+    """How long the search and the trainings take at most."""
     require_masked_lm(backbone, "lm-bff")
+    search = CandidateSearch(backbone, settings, run, split.train, classes)
     if settings.label_words is None:  # any will do to take the time
-        words = some_words(_Search(backbone, settings, run, split.train, classes).encoder())
-        settings = replace(settings, label_words=dict(zip(classes, words, strict=False)))
+        words = zip(classes, some_words(search.encoder()), strict=False)
+        settings = search.settings = replace(settings, label_words=dict(words))
     candidates = max(1, settings.n_templates) * max(1, settings.n_mappings)
     seconds = Fitter(LMBFF(backbone, settings, run, classes), run).estimate_seconds(split, folds)
     if candidates > 1 and (split.dev is not None or folds > 1):
         share = _tuning(settings).steps / max(1, settings.steps)
         seconds *= 1 + candidates * share
-    return seconds
+    return seconds + search.estimate_seconds()
 
 
 def _tuning(settings: LMBFFSettings) -> LMBFFSettings:
@@ -121,88 +117,3 @@ def _tuning(settings: LMBFFSettings) -> LMBFFSettings:
         return settings
     steps = min(settings.candidate_steps, settings.steps)
     return replace(settings, steps=steps, evaluate_every=max(1, steps // 4))
-
-
-class _Search:
-    """The candidates that the untrained models offer."""
-
-    def __init__(
-        self,
-        backbone: Backbone,
-        settings: LMBFFSettings,
-        run: Run,
-        train: Labelled,
-        classes: Sequence[str],
-    ) -> None:
-        self.backbone, self.settings, self.run = backbone, settings, run
-        self.train, self.classes = train, classes
-        none = np.zeros(0, dtype=np.int64)
-        self.module = PromptedEncoder(backbone, none).to(run.processes.device)
-
-    @property
-    def name(self) -> str:
-        """What was searched for, and with what."""
-        writer = self.settings.generator or "MLM"
-        parts = []
-        if self.settings.n_templates:
-            parts.append(f"Auto-T ({writer})")
-        if self.settings.n_mappings:
-            parts.append("Auto-L")
-        return " + ".join(parts) or "none"
-
-    def candidates(self) -> Iterator[LMBFFSettings]:
-        """Settings with a template and words each, the most promising first."""
-        for template in self._templates():
-            for words in self._mappings(template):
-                yield replace(self.settings, template=template, label_words=words)
-
-    def _templates(self) -> list[str]:
-        count = self.settings.n_templates
-        if count == 0:
-            return [self.settings.template]
-        layout = self.encoder().layout
-        unknown = self.backbone.tokenizer.unk_token_id
-        words = words_for(self.classes, self.settings.label_words, layout, unknown)
-        if self.settings.generator is None:
-            tokens = tokens_of(words, layout, unknown)
-            found = search_templates(
-                self.encoder, self.train, tokens, beam=self.settings.beam, count=count
-            )
-        else:
-            found = write_templates(
-                T5.load(self.settings.generator, self.run.processes.device),
-                self.train,
-                list(words.values()),
-                beam=self.settings.beam,
-                longest=self.settings.template_tokens,
-                count=count,
-            )
-        if not found:
-            raise CPTuningError(
-                "No template was found that can be used: raise beam, or give another generator."
-            )
-        return found
-
-    def _mappings(self, template: str) -> list[dict[str, str] | None]:
-        if self.settings.n_mappings == 0:
-            return [self.settings.label_words]
-        found = search_words(
-            self.encoder(template),
-            self.train,
-            len(self.classes),
-            words_a_class=self.settings.words_a_class,
-            combinations=self.settings.combinations,
-        )
-        best = islice(found, self.settings.n_mappings)
-        return [dict(zip(self.classes, words, strict=True)) for words in best]
-
-    def encoder(self, template: str | None = None, masks: int = 1) -> TextEncoder:
-        """The untrained model with a template, the given one if none is named."""
-        layout = layout_for(
-            self.backbone,
-            Template.parse(template or self.settings.template),
-            self.settings.max_length,
-            trainable_words=False,
-            masks=masks,
-        )
-        return TextEncoder(layout, self.module, self.backbone)

@@ -1,7 +1,8 @@
 """LM-BFF's Auto-T as its authors have it: a T5 writes what stands around the label words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -106,20 +107,46 @@ def write_templates(
     beam: int,
     longest: int,
     count: int,
+    has_read: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """The ``count`` likeliest templates, by a beam over all training examples at once.
 
-    ``words`` are those of the classes. The best of each place take turns.
+    ``words`` are those of the classes. The best of each place take turns. ``has_read`` is called
+    whenever a next token was asked for.
     """
     ranked = [
-        _written(t5, place, data, words, beam, longest) for place in PLACES[data.examples.is_pair]
+        _written(t5, place, data, words, beam, longest, has_read)
+        for place in PLACES[data.examples.is_pair]
     ]
     sources = dict.fromkeys(filling.source for filling in taking_turns(ranked))
     return list(sources)[:count]
 
 
+def readings(*, pair: bool, beam: int, longest: int) -> int:
+    """How often a next token is asked for, at most.
+
+    >>> readings(pair=True, beam=10, longest=20)
+    191
+    """
+    return (1 + (longest - 1) * beam) * len(PLACES[pair])
+
+
+def seconds_to_read(t5: T5, data: Labelled, words: Sequence[str], longest: int) -> float:
+    """How long it takes to ask for a next token behind half of the longest template."""
+    encoded = t5.encoded(_questions(PLACES[data.examples.is_pair][0], data, words))
+    began = perf_counter()
+    t5.said_next(encoded, t5.sentinels[:1] * (longest // 2))
+    return perf_counter() - began
+
+
 def _written(
-    t5: T5, place: str, data: Labelled, words: Sequence[str], beam: int, longest: int
+    t5: T5,
+    place: str,
+    data: Labelled,
+    words: Sequence[str],
+    beam: int,
+    longest: int,
+    has_read: Callable[[], None] = lambda: None,
 ) -> list[Filling]:
     gap, border, end = t5.sentinels
     encoded = t5.encoded(_questions(place, data, words))
@@ -130,6 +157,7 @@ def _written(
         grown: list[_State] = [state for state in states if state.finished]
         for state in (s for s in states if not s.finished):
             said = t5.said_next(encoded, state.ids)
+            has_read()
             said[[*special, state.ids[-1]]] = -torch.inf  # nothing twice in a row: no "...."
             tokens = said.topk(min(beam + 1, len(said))).indices.tolist()
             if left <= 3 - len(state.parts):  # time to close what is open

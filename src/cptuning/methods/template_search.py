@@ -25,7 +25,8 @@ PLACES = {
     False: ("{{a}}{before} [MASK]{after}", "{before} [MASK]{after} {{a}}"),
     True: ("{{a:chopped}}{before} [MASK]{after}[JOIN] {{b:lowered}}",),
 }
-_MOST_MASKS = 4
+# How many masks stand before and behind the label word: one to four in all.
+_SHAPES = [(before, total - before) for total in range(1, 5) for before in range(total + 1)]
 _MARKS = frozenset("{}[]")
 
 EncoderFor = Callable[[str, int], TextEncoder]
@@ -33,26 +34,41 @@ EncoderFor = Callable[[str, int], TextEncoder]
 
 
 def search_templates(
-    encoder_for: EncoderFor, data: Labelled, words: Sequence[Tokens], *, beam: int, count: int
+    encoder_for: EncoderFor,
+    data: Labelled,
+    words: Sequence[Tokens],
+    *,
+    beam: int,
+    count: int,
+    has_read: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Auto-T (MLM): the ``count`` best fillings of one to four masks around the label words.
 
     The best of each place take turns. Fillings of different lengths are compared by their mean
-    log-probability a token.
+    log-probability a token. ``has_read`` is called whenever all examples were read.
     """
     ranked: list[list[Filling]] = []
     penalties: dict[bool, Tensor] = {}
     for place in PLACES[data.examples.is_pair]:
         found: list[Filling] = []
-        for total in range(1, _MOST_MASKS + 1):
-            for before in range(total + 1):
-                search = _Search(encoder_for, place, before, total - before, data, words)
-                penalties = penalties or _unusable(search.encoder)
-                found += search.best(beam, penalties)
+        for before, after in _SHAPES:
+            search = _Search(encoder_for, place, before, after, data, words, has_read)
+            penalties = penalties or _unusable(search.encoder)
+            found += search.best(beam, penalties)
         ranked.append(sorted(found, key=lambda filling: -filling.score))
     # Tokens that would not be read back as they were scored make another template.
     same = (f for f in taking_turns(ranked) if encoder_for(f.source, 1).layout.word_ids == f.ids)
     return list(dict.fromkeys(filling.source for filling in islice(same, count)))
+
+
+def readings(*, pair: bool, beam: int) -> int:
+    """How often a search reads all examples, at most: once a mask and state of the beam.
+
+    >>> readings(pair=True, beam=3)
+    92
+    """
+    a_place = sum(1 + (before + after - 1) * beam for before, after in _SHAPES)
+    return a_place * len(PLACES[pair])
 
 
 @dataclass(frozen=True)
@@ -75,8 +91,9 @@ class _Search:
         after: int,
         data: Labelled,
         words: Sequence[Tokens],
+        has_read: Callable[[], None] = lambda: None,
     ) -> None:
-        self.place, self.before = place, before
+        self.place, self.before, self.has_read = place, before, has_read
         longest = max(map(len, words))
         bare = place.format(before="", after="").strip()
         self.encoder = encoder_for(bare, before + longest + after)
@@ -120,7 +137,9 @@ class _Search:
             new = encoding.ids.copy()
             new[[column[row] for column in self.columns[: len(ids)]]] = ids
             filled.append(replace(encoding, ids=new, output=int(columns[row])))
-        return self.encoder.in_batches(filled, said).mean(dim=0).cpu()
+        found = self.encoder.in_batches(filled, said).mean(dim=0).cpu()
+        self.has_read()
+        return found
 
     def _text(self, ids: Tokens) -> str:
         """What the tokens spell, with a space before it unless it begins with punctuation."""

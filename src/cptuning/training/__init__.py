@@ -2,7 +2,15 @@
 
 from cptuning.training.checkpoint import Checkpointer
 from cptuning.training.chunks import chunk_count, in_chunks, recomputed
-from cptuning.training.loop import Callback, History, Score, Task, kept_step, train
+from cptuning.training.loop import (
+    Callback,
+    History,
+    Score,
+    SearchCallback,
+    Task,
+    kept_step,
+    train,
+)
 from cptuning.training.plan import TrainingPlan
 from cptuning.training.processes import Processes, gather
 from cptuning.training.progress import ProgressBar
@@ -14,6 +22,7 @@ __all__ = [
     "Processes",
     "ProgressBar",
     "Score",
+    "SearchCallback",
     "Task",
     "TrainingPlan",
     "chunk_count",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -99,6 +99,14 @@ class Callback(Protocol):
 
     def on_end(self, step: int) -> None:
         """Training is over, or was interrupted."""
+
+
+@runtime_checkable
+class SearchCallback(Callback, Protocol):
+    """One that also watches what is searched for before the training."""
+
+    def on_search(self, what: str, done: int, last: int) -> None:
+        """So much of the search is done, of at most ``last``; ``on_end`` follows."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
-"""A progress bar with loss, dev accuracy and time left."""
+"""A progress bar with loss, dev accuracy and time left; before a training, of a search."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -20,30 +20,45 @@ class ProgressBar:
         self._task: TaskID | None = None
         self._every = 1
 
+    def on_search(self, what: str, done: int, last: int) -> None:
+        """Show how far the search is."""
+        if self._progress is None:
+            self._show("{task.completed}/{task.total} readings", description=what, total=last)
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done)
+
     def on_start(self, stage: str, step: int, last: int) -> None:
         """Show the empty bar."""
+        # Reading a loss makes the host wait for the device: on a GPU not at every step.
+        self._every = max(1, last // 50)
+        self._show(
+            "{task.completed}/{task.total} steps",
+            "loss {task.fields[loss]}",
+            "dev {task.fields[dev]}",
+            description=stage,
+            total=last,
+            completed=step,
+            loss="-",
+            dev="-",
+        )
+
+    def _show(self, *columns: str, description: str, **task: Any) -> None:
         # Here, so that training does without rich where nobody watches.
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = self._console or Console(stderr=True)
-        # Reading a loss makes the host wait for the device: on a GPU not at every step.
-        self._every = max(1, last // 50)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
-            TextColumn("{task.completed}/{task.total} steps"),
-            TextColumn("loss {task.fields[loss]}"),
-            TextColumn("dev {task.fields[dev]}"),
+            *map(TextColumn, columns),
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
             transient=True,
         )
         self._progress.start()
-        self._task = self._progress.add_task(
-            stage.capitalize(), total=last, completed=step, loss="-", dev="-"
-        )
+        self._task = self._progress.add_task(description[:1].upper() + description[1:], **task)
 
     def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
         """Move the bar."""
