@@ -229,6 +229,18 @@ def test_a_gpu_that_keeps_memory_from_earlier_steps_has_it_for_recordings():
 
 
 @needs_gpu
+def test_a_gpu_gives_memory_back_after_a_recording_that_failed():
+    passes = on_gpu(noisy(looks=True))
+    seeded_steps(passes)
+    assert passes.recordings == {}
+    kept = torch.cuda.memory_reserved()
+    torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
+    assert torch.cuda.memory_reserved() > kept
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= kept
+
+
+@needs_gpu
 def test_a_gpu_tells_why_a_recording_failed(caplog):
     caplog.set_level("INFO", "cptuning")
     seeded_steps(on_gpu(noisy(looks=True)))

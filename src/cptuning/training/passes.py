@@ -149,8 +149,7 @@ class GraphRecorder:
                 try:
                     losses = work()
                 except Exception:
-                    with suppress(RuntimeError):  # it would only say that there was an error
-                        graph.capture_end()
+                    self._give_up(graph)
                     raise
                 graph.capture_end()
         except RuntimeError:
@@ -159,6 +158,15 @@ class GraphRecorder:
             raise
         now.wait_stream(stream)
         return losses, graph.replay
+
+    def _give_up(self, graph: torch.cuda.CUDAGraph) -> None:
+        """End a recording that failed; its own errors would only say that there was one."""
+        with suppress(RuntimeError):
+            graph.capture_end()
+        # That stops at its first error, and torch would go on as if it were recording: it gives
+        # no memory back in the meantime. Where it has come to an end, this is refused.
+        with suppress(RuntimeError, AttributeError):
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self.pool)
 
 
 @cache
