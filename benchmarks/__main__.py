@@ -3,8 +3,9 @@
     CPTUNING_DATA=folder python -m benchmarks [--quick] [training growth prediction support]
 
 Each is a module here with a function ``section() -> str`` that measures and tells in Markdown;
-with ``--quick`` those that can do less work do so. What is missing or fails is said where its
-section would be, the others are run all the same, and the command fails.
+with ``--quick`` those that can do less work do so. Sections of the file that are not run now stay
+as they are. What is missing or fails is said where its section would be, the others are run all the
+same, and the command fails.
 """
 
 import argparse
@@ -33,15 +34,30 @@ def run_section(name: str, quick: bool) -> tuple[str, bool]:
         return f"## {name}\n\n**FAILED**: {type(error).__name__}: {error}", False
 
 
-def write_results(sections: Sequence[str], path: Path, quick: bool) -> None:
-    """All in one file, which is never half written."""
-    head = (
-        f"# Benchmarks\n\nWritten by `make bench`{' (quick)' if quick else ''} on "
-        f"{datetime.now(UTC):%Y-%m-%d}: {os.cpu_count()} CPU cores, {platform.machine()}, "
-        f"Python {platform.python_version()}."
+def dated(section: str, quick: bool) -> str:
+    """The section with a line below its title that tells when and where it was measured."""
+    title, _, rest = section.partition("\n")
+    where = (
+        f"*Measured on {datetime.now(UTC):%Y-%m-%d}{', quickly' if quick else ''}: "
+        f"{os.cpu_count()} CPU cores, {platform.machine()}, Python {platform.python_version()}.*"
     )
+    return f"{title}\n\n{where}\n{rest}".rstrip()
+
+
+def written_sections(path: Path) -> dict[str, str]:
+    """The sections that a file has, by their titles."""
+    text = path.read_text("utf-8") if path.exists() else ""
+    parts = ("\n" + text).split("\n## ")[1:]
+    return {part.partition("\n")[0]: f"## {part}".strip() for part in parts}
+
+
+def write_section(section: str, path: Path) -> None:
+    """Put a section in the place of the one with its title, or behind all others."""
+    title = section.partition("\n")[0].removeprefix("## ")
+    sections = written_sections(path) | {title: section}
+    head = "# Benchmarks\n\nWritten by `make bench`."
     temporary = path.with_suffix(".tmp")
-    temporary.write_text("\n\n".join([head, *sections]) + "\n", "utf-8")
+    temporary.write_text("\n\n".join([head, *sections.values()]) + "\n", "utf-8")
     temporary.replace(path)
 
 
@@ -50,14 +66,13 @@ def main(arguments: Sequence[str] | None = None, path: Path = RESULTS) -> int:
     parser.add_argument("sections", nargs="*", default=list(SECTIONS))
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args(arguments)
-    texts, failed = [], []
+    failed = []
     for name in chosen.sections:
         print(f"{name} ...", file=sys.stderr, flush=True)
         text, went_well = run_section(name, chosen.quick)
         print(text, end="\n\n", flush=True)
-        texts.append(text)
         failed += [] if went_well else [name]
-        write_results(texts, path, chosen.quick)
+        write_section(dated(text, chosen.quick), path)
     if failed:
         print(f"FAILED: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -313,7 +313,8 @@ def section(
     )
     return (
         f"## Large models on {where}{' (tiny rehearsal)' if tiny else ''}\n\n"
-        f"Random weights, {LENGTH} tokens a text, bfloat16 autocast, torch {torch.__version__}, "
+        "Random weights, the default preset (the lower half of the layers frozen), "
+        f"{LENGTH} tokens a text, bfloat16 autocast, torch {torch.__version__}, "
         f"transformers {transformers.__version__}, {steps} steps each after {WARM_UP}; "
         f"{time.perf_counter() - began:.0f} s in all.\n\n{tail}\n"
     )

@@ -4,6 +4,7 @@ Mean pooling, as SetFit's own models have it, and SetFit's default arguments.
 """
 
 import os
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,13 @@ def setfit_model(folder: Path, max_length: int, device: str = "cpu") -> Any:
     return SetFitModel(model_body=body, model_head=LogisticRegression())
 
 
-def train_setfit(model: Any, texts: list[str], labels: list[str], seed: int, folder: Path) -> None:
-    """SetFit's default recipe: one epoch of all unique pairs, oversampled, in batches of 16."""
+def train_setfit(
+    model: Any, texts: list[str], labels: list[str], seed: int, folder: Path
+) -> tuple[list[tuple[str, str]], int]:
+    """SetFit's default recipe: one epoch of all unique pairs, oversampled, in batches of 16.
+
+    Gives the labelled texts that its trainer had, and the steps that it made.
+    """
     from datasets import Dataset
     from setfit import Trainer, TrainingArguments
 
@@ -72,7 +78,23 @@ def train_setfit(model: Any, texts: list[str], labels: list[str], seed: int, fol
     codes = {label: code for code, label in enumerate(sorted(set(labels)))}
     data = Dataset.from_dict({"text": texts, "label": [codes[label] for label in labels]})
     model.labels = sorted(codes)
-    Trainer(model, args=arguments, train_dataset=data).train()
+    trainer = Trainer(model, args=arguments, train_dataset=data)
+    trainer.train()
+    had = trainer.train_dataset
+    names = [model.labels[code] for code in had["label"]]
+    return list(zip(had["text"], names, strict=True)), trainer.st_trainer.state.global_step
+
+
+def steps_of_all_pairs(labels: list[str], batch_size: int = 16) -> int:
+    """How many batches SetFit's pairs make: as many unlike ones as alike, whichever are more.
+
+    >>> steps_of_all_pairs(["a"] * 16 + ["b"] * 16)
+    34
+    """
+    counts = Counter(labels)
+    alike = sum(n * (n + 1) // 2 for n in counts.values())
+    unlike = (len(labels) ** 2 - sum(n * n for n in counts.values())) // 2
+    return -(-2 * max(alike, unlike) // batch_size)
 
 
 def encoder_hash(encoder: torch.nn.Module, names: set[str] | None = None) -> str:

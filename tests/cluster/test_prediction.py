@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from threading import Event, Thread
 
@@ -209,11 +210,27 @@ def test_a_folder_of_other_answers_or_of_other_texts_is_not_mixed_with_these(
     assert complaint() == ""
     assert complaint() == ""
     assert "with other options" in complaint("--probabilities")
-    pq.write_table(pa.table({"text": ["one more"]}), source / "new.parquet")
+    new = source / "new.parquet"
+    pq.write_table(pa.table({"text": ["one more"]}), new, compression="none")
     assert complaint() == ""
-    pq.write_table(pa.table({"text": ["another"] * 99}), source / "a.parquet")
-    assert "a.parquet has changed" in complaint()
+    before = new.stat().st_size
+    pq.write_table(pa.table({"text": ["one less"]}), new, compression="none")
+    assert new.stat().st_size == before
+    assert "new.parquet has changed" in complaint()
     output = tmp_path / "texts"
     assert "holds no answers" in complaint()
     (source / "broken.parquet").write_bytes(b"no")
     assert "not a whole Parquet file" in complaint()
+
+
+def test_a_model_that_cannot_be_loaded_is_told_of_before_anything_is_written(
+    model, source, tmp_path
+):
+    broken = tmp_path / "broken"
+    shutil.copytree(model, broken)
+    for weights in broken.rglob("*.safetensors"):
+        weights.write_bytes(b"no")
+    result = predict(broken, source, "--output", tmp_path / "answers", "--runner", "ray")
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "answers").exists()

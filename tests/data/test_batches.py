@@ -5,7 +5,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cptuning.data.batches import balanced_batch, uniform_batch
+from cptuning.data import batches
+from cptuning.data.batches import (
+    BalancedBatches,
+    UniformBatches,
+    balanced_batch,
+    uniform_batch,
+)
 from cptuning.errors import CPTuningError
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -159,3 +165,31 @@ def test_an_empty_batch_is_a_mistake(n, size):
         uniform_batch(n, size, seed=0, step=0)
     with pytest.raises(CPTuningError, match=r"no rows|cannot hold"):
         balanced_batch([0] * n, size, seed=0, step=0)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    st.integers(1, 20),
+    st.lists(st.integers(0, 60), min_size=1, max_size=20),
+)
+def test_a_batch_does_not_depend_on_those_drawn_before(class_sizes, size, steps):
+    labels = labels_of(class_sizes)
+    balanced, uniform = BalancedBatches(labels, size, 3), UniformBatches(len(labels), size, 3)
+    for step in steps:
+        assert (balanced(step) == balanced_batch(labels, size, 3, step)).all()
+        assert (uniform(step) == uniform_batch(len(labels), size, 3, step)).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 50])
+def test_an_epoch_is_ordered_once_and_not_at_every_step(n_classes, monkeypatch):
+    ordered = []
+    plain = batches._permutation
+    monkeypatch.setattr(
+        batches, "_permutation", lambda n, *more: ordered.append(n) or plain(n, *more)
+    )
+    many = BalancedBatches(np.arange(30_000) % n_classes, 16, seed=0)
+    for step in range(200):
+        many(step)
+    # Of each class for each size of its share, and of the classes themselves in every epoch.
+    of_rows = [n for n in ordered if n > n_classes]
+    assert len(of_rows) <= 3 * n_classes

@@ -16,7 +16,7 @@ from cptuning.experiments.plan import plan
 from cptuning.experiments.records import Records
 from cptuning.experiments.trainer import Fitted, Trainer
 from cptuning.experiments.worker import work
-from cptuning.methods import lm_bff
+from cptuning.methods import candidate_search
 
 BACKBONE = {"name": "none", "weights": "abc", "parameters": 28_000_000}
 
@@ -193,10 +193,13 @@ def test_a_cell_searches_once_and_each_run_is_as_if_it_had_searched(
 ):
     (task,) = plan(request_for(methods=("lm-bff-l",), steps=6, fast=False), BACKBONE)
     searches = []
-    search = lm_bff.search_words
-    monkeypatch.setattr(
-        lm_bff, "search_words", lambda *words, **more: searches.append(1) or search(*words, **more)
-    )
+    search = candidate_search.search_words
+
+    def counted(*words, **more):
+        searches.append(1)
+        return search(*words, **more)
+
+    monkeypatch.setattr(candidate_search, "search_words", counted)
     shared = Trainer(str(tiny("bert")), "cpu", data)
     some = [task.candidates[i] for i in (0, 5, 10)]  # of three rates and batch sizes
     in_a_row = [shared.fit(task.cell, candidate).record for candidate in some]

@@ -68,6 +68,16 @@ def test_probabilities_sum_to_one_and_agree_with_the_labels(inference):
     np.testing.assert_array_equal(probabilities, softmax(it.scores(it.transform(texts)), 0.2))
 
 
+def test_neighbours_are_looked_for_once(monkeypatch):
+    searches = []
+    plain = SupportSet.nearest
+    monkeypatch.setattr(
+        SupportSet, "nearest", lambda *words, **more: searches.append(1) or plain(*words, **more)
+    )
+    predictor().answer(["northish", "eastish"])
+    assert len(searches) == 1
+
+
 def test_a_higher_temperature_is_less_certain():
     cold, warm = (predictor(temperature=t).predict_proba(["eastish"])[0, 0] for t in (0.1, 1.0))
     assert cold > warm > 0.5

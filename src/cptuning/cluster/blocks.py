@@ -64,7 +64,7 @@ def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> N
     Files may have come to the source since; those it had must be as they were.
     """
     job = {"model": _digest(model), "options": options}
-    sizes = {path: (source / path).stat().st_size for path in _parquet_files(source)}
+    files = {path: _footer_digest(source / path) for path in _parquet_files(source)}
     path = output / _JOB_FILE
     if path.is_file():
         before = json.loads(path.read_text("utf-8"))
@@ -73,8 +73,8 @@ def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> N
                 f"{output} holds answers of another model or with other options: "
                 "choose another folder."
             )
-        for name, size in before["files"].items():
-            if sizes.setdefault(name, size) != size:
+        for name, digest in before["files"].items():
+            if files.setdefault(name, digest) != digest:
                 raise CPTuningError(
                     f"{source / name} has changed since {output} was begun: choose another folder."
                 )
@@ -84,7 +84,19 @@ def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> N
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CPTuningError(f"{output} can't be written: {error.strerror}.") from error
-    write_whole(path, json.dumps(job | {"files": sizes}, indent=2) + "\n")
+    write_whole(path, json.dumps(job | {"files": files}, indent=2) + "\n")
+
+
+def _footer_digest(path: Path) -> str:
+    """What tells a Parquet file from what it was: where its columns lie, and their extremes.
+
+    It is read from the file's end, as a folder may hold more than can be read twice.
+    """
+    with path.open("rb") as file:
+        file.seek(-8, 2)  # the length of the footer, and a mark
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - length, 2)
+        return f"{path.stat().st_size} {sha256(file.read(length)).hexdigest()}"
 
 
 def _digest(model: Path) -> str:

@@ -25,5 +25,12 @@ def connected(workers: int) -> Any:
 
 
 def gpu_share(ray: Any, workers: int) -> float:
-    """How much of a GPU each worker gets where they share the cluster's evenly."""
-    return min(1.0, float(ray.cluster_resources().get("GPU", 0)) / workers)
+    """How much of a GPU each worker gets, so that all have one: no worker has parts of two.
+
+    >>> class Three:
+    ...     cluster_resources = staticmethod(lambda: {"GPU": 3})
+    >>> [gpu_share(Three, workers) for workers in (2, 3, 4, 6, 7)]
+    [1.0, 1.0, 0.5, 0.5, 0.3333333333333333]
+    """
+    gpus = int(ray.cluster_resources().get("GPU", 0))
+    return 1 / -(-workers // gpus) if gpus else 0.0

@@ -53,6 +53,7 @@ def predict_on_ray(job: Job, workers: int, advance: Callable[[int], None]) -> Su
     whole, and a block has one name, no row is lost or there twice.
     """
     blocks = blocks_of(job.source)
+    load(job.model)  # A mistake is told here, in one sentence, before anything is written.
     begin(job.output, job.source, job.model, _options(job))
     left = [block for block in blocks if not (job.output / block.answers).is_file()]
     counts: Counter[str] = Counter()

@@ -1,6 +1,11 @@
 """What comes in: examples, labels, splits, batches, files and the paper's data sets."""
 
-from cptuning.data.batches import balanced_batch, uniform_batch
+from cptuning.data.batches import (
+    BalancedBatches,
+    UniformBatches,
+    balanced_batch,
+    uniform_batch,
+)
 from cptuning.data.examples import Examples, as_examples
 from cptuning.data.files import Table, check_kind, iter_tables, read_table
 from cptuning.data.journal import JOURNAL_FILE, Journal
@@ -30,12 +35,14 @@ __all__ = [
     "PAIR_DATASETS",
     "PAPER_DATASETS",
     "SEEDS",
+    "BalancedBatches",
     "Examples",
     "Journal",
     "LabelSpace",
     "NamedSplit",
     "RowWriter",
     "Table",
+    "UniformBatches",
     "aligned",
     "as_examples",
     "as_labels",

@@ -1,6 +1,8 @@
 """Which rows make up a training step: a pure function of the seed and the step.
 
-A run that is resumed at step 500 so draws what an unbroken run would have drawn.
+A run that is resumed at step 500 so draws what an unbroken run would have drawn. What steps have in
+common, the rows of each class and the order of an epoch, is kept, so that a step costs no more
+with more rows.
 """
 
 from math import gcd
@@ -13,20 +15,37 @@ from cptuning.errors import CPTuningError
 
 
 def uniform_batch(n: int, size: int, seed: int, step: int) -> IntArray:
+    """One batch of :class:`UniformBatches`."""
+    return UniformBatches(n, size, seed)(step)
+
+
+def balanced_batch(labels: Any, size: int, seed: int, step: int) -> IntArray:
+    """One batch of :class:`BalancedBatches`."""
+    return BalancedBatches(labels, size, seed)(step)
+
+
+class UniformBatches:
     """``size`` of ``n`` row indices, all different; every row has its turn in every epoch.
 
     An epoch is a new order of all rows. Where the size does not divide ``n``, the last rows of an
     epoch share a batch with the first of the next. ``size`` is capped at ``n``.
 
-    >>> epoch = [uniform_batch(6, 2, seed=0, step=step) for step in range(3)]
-    >>> sorted(np.concatenate(epoch).tolist())
+    >>> batches = UniformBatches(6, 2, seed=0)
+    >>> sorted(np.concatenate([batches(step) for step in range(3)]).tolist())
     [0, 1, 2, 3, 4, 5]
     """
-    _check(n, size)
-    return _walk(n, min(size, n), (seed,), step)
+
+    def __init__(self, n: int, size: int, seed: int) -> None:
+        _check(n, size)
+        self.size = min(size, n)
+        self._walk = _Walk(n, (seed,))
+
+    def __call__(self, step: int) -> IntArray:
+        """The batch of a step."""
+        return self._walk(self.size, step)
 
 
-def balanced_batch(labels: Any, size: int, seed: int, step: int) -> IntArray:
+class BalancedBatches:
     """``size`` row indices, all different, with the classes as equal in number as can be.
 
     A class that takes part has two rows in the batch if it has two at all, so that each has a
@@ -34,34 +53,44 @@ def balanced_batch(labels: Any, size: int, seed: int, step: int) -> IntArray:
     than ``size // 2`` they take turns. ``size`` is capped at the number of rows.
 
     >>> labels = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
-    >>> sorted(labels[balanced_batch(labels, 4, seed=0, step=0)].tolist())
+    >>> sorted(labels[BalancedBatches(labels, 4, seed=0)(step=0)].tolist())
     [0, 0, 1, 1]
     """
-    _, codes = np.unique(np.asarray(labels), return_inverse=True)
-    _check(len(codes), size)
-    size = min(size, len(codes))
-    if size == 1:  # Nothing to balance.
-        return uniform_batch(len(codes), 1, seed, step)
 
-    class_rows = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
-    rng = np.random.default_rng((seed, _SHUFFLE, step))
-    n_classes = min(len(class_rows), size // 2)
-    on_turn = _walk(len(class_rows), n_classes, (seed, _CLASSES), step)
-    others = rng.permutation(np.setdiff1d(np.arange(len(class_rows)), on_turn))
-    order = np.concatenate([on_turn, others])
+    def __init__(self, labels: Any, size: int, seed: int) -> None:
+        _, codes = np.unique(np.asarray(labels), return_inverse=True)
+        _check(len(codes), size)
+        self.size, self.seed = min(size, len(codes)), seed
+        # By class, in the order of the rows.
+        self._rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        self._class_walk = _Walk(len(self._rows), (seed, _CLASSES))
+        self._row_walks = [
+            _Walk(len(rows), (seed, _ROWS, code)) for code, rows in enumerate(self._rows)
+        ]
+        self._all = UniformBatches(len(codes), 1, seed)
 
-    counts = _class_counts([len(class_rows[code]) for code in order], n_classes, size)
-    batch = [
-        class_rows[code][_walk(len(class_rows[code]), count, (seed, _ROWS, int(code)), step)]
-        for code, count in zip(order, counts, strict=True)
-        if count
-    ]
-    # Mixed, so that a batch cut into slices does not give slices of one class.
-    return rng.permutation(np.concatenate(batch))
+    def __call__(self, step: int) -> IntArray:
+        """The batch of a step."""
+        if self.size == 1:  # Nothing to balance.
+            return self._all(step)
+        rng = np.random.default_rng((self.seed, _SHUFFLE, step))
+        n_classes = min(len(self._rows), self.size // 2)
+        on_turn = self._class_walk(n_classes, step)
+        others = rng.permutation(np.setdiff1d(np.arange(len(self._rows)), on_turn))
+        order = np.concatenate([on_turn, others])
+        counts = _class_counts([len(self._rows[code]) for code in order], n_classes, self.size)
+        batch = [
+            self._rows[code][self._row_walks[code](count, step)]
+            for code, count in zip(order, counts, strict=True)
+            if count
+        ]
+        # Mixed, so that a batch cut into slices does not give slices of one class.
+        return rng.permutation(np.concatenate(batch))
 
 
 # Streams of random numbers that must not be the same for the same seed.
 _CLASSES, _ROWS, _SHUFFLE = 1, 2, 3
+_MOST_KEPT = 3
 
 
 def _check(n: int, size: int) -> None:
@@ -71,13 +100,28 @@ def _check(n: int, size: int) -> None:
         raise CPTuningError(f"A batch cannot hold {size} rows: ask for at least one.")
 
 
-def _walk(n: int, size: int, key: tuple[int, ...], step: int) -> IntArray:
-    """Batch number ``step`` of an endless walk through permutations of ``n`` (size ≤ n)."""
-    epoch, start = divmod(step * size, n)
-    batch = _epoch(n, size, key, epoch)[start : start + size]
-    if len(batch) < size:
-        batch = np.concatenate([batch, _epoch(n, size, key, epoch + 1)[: size - len(batch)]])
-    return batch
+class _Walk:
+    """An endless walk through permutations of ``n``, in batches; its last epochs are kept."""
+
+    def __init__(self, n: int, key: tuple[int, ...]) -> None:
+        self.n, self.key = n, key
+        self._kept: dict[tuple[int, int], IntArray] = {}
+
+    def __call__(self, size: int, step: int) -> IntArray:
+        """Batch number ``step`` of such a size (at most n)."""
+        epoch, start = divmod(step * size, self.n)
+        batch = self._epoch(size, epoch)[start : start + size]
+        if len(batch) < size:
+            batch = np.concatenate([batch, self._epoch(size, epoch + 1)[: size - len(batch)]])
+        return batch
+
+    def _epoch(self, size: int, epoch: int) -> IntArray:
+        if (size, epoch) not in self._kept:
+            # A class may give now one row more, now one less: each size has an epoch of its own.
+            for oldest in list(self._kept)[:-_MOST_KEPT]:
+                del self._kept[oldest]
+            self._kept[size, epoch] = _epoch(self.n, size, self.key, epoch)
+        return self._kept[size, epoch]
 
 
 def _epoch(n: int, size: int, key: tuple[int, ...], epoch: int) -> IntArray:

@@ -230,12 +230,12 @@ class Predictor(AnyPredictor):
     def answer(self, X: Any) -> Answered:
         """Labels, calibrated probabilities and embeddings."""
         embeddings = self.transform(X)
-        probabilities = softmax(self.scores(embeddings), self.temperature)
-        return Answered(self.labels_of(embeddings), probabilities, embeddings)
+        scores = self.scores(embeddings)
+        probabilities = softmax(scores, self.temperature)
+        return Answered(self._labels(embeddings, scores), probabilities, embeddings)
 
-    def labels_of(self, embeddings: FloatArray) -> np.ndarray[Any, Any]:
-        """The label of each embedding."""
-        labels = self.label_space.decode(self.scores(embeddings).argmax(axis=1))
+    def _labels(self, embeddings: FloatArray, scores: Scores) -> np.ndarray[Any, Any]:
+        labels = self.label_space.decode(scores.argmax(axis=1))
         if self.unknown_threshold is None:
             return labels
         strange = familiarity(embeddings, self.support) < self.unknown_threshold

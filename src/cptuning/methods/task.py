@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cptuning.backbone import output_positions, to_device
-from cptuning.data import Examples, LabelSpace, balanced_batch, uniform_batch
+from cptuning.data import BalancedBatches, Examples, LabelSpace, UniformBatches
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
@@ -121,12 +122,12 @@ class BatchedTask(ABC, Generic[S]):
 
     def inputs(self, batch: int) -> dict[str, Tensor]:
         """What falls to this process of a batch, masked and padded, and the labels."""
-        chosen = self._chosen(batch)
+        chosen = self._batches(batch)
         mine = range(self.processes.index, len(chosen), self.processes.count)
         encodings = self.labelled_encodings(chosen[mine.start :: mine.step], batch)
         seeds = [[self.seed, batch, i] for i in mine]
         if self.unlabeled_encodings:
-            extra = uniform_batch(len(self.unlabeled_encodings), self.batch_size, self.seed, batch)
+            extra = self._unlabeled_batches(batch)
             mine_too = range(self.processes.index, len(extra), self.processes.count)
             encodings += [self.unlabeled_encodings[extra[i]] for i in mine_too]
             seeds += [[self.seed, batch, self.batch_size + i] for i in mine_too]
@@ -143,10 +144,15 @@ class BatchedTask(ABC, Generic[S]):
         mine = slice(self.processes.index, None, self.processes.count)
         return self.split.train.labels[chosen[mine]]
 
-    def _chosen(self, batch: int) -> IntArray:
+    @cached_property
+    def _batches(self) -> BalancedBatches | UniformBatches:
         if self.settings.batches == "balanced":
-            return balanced_batch(self.split.train.labels, self.batch_size, self.seed, batch)
-        return uniform_batch(len(self.encodings), self.batch_size, self.seed, batch)
+            return BalancedBatches(self.split.train.labels, self.batch_size, self.seed)
+        return UniformBatches(len(self.encodings), self.batch_size, self.seed)
+
+    @cached_property
+    def _unlabeled_batches(self) -> UniformBatches:
+        return UniformBatches(len(self.unlabeled_encodings), self.batch_size, self.seed)
 
     def _tensors(
         self, encodings: Sequence[Encoding], seeds: Sequence[Sequence[int]], n: int
