@@ -1,6 +1,6 @@
 """Every benchmark of speed, one after the other, into benchmarks/results.md.
 
-    CPTUNING_DATA=folder python -m benchmarks [--quick] [training growth prediction support]
+    CPTUNING_DATA=folder python -m benchmarks [--quick] [training growth prediction ...]
 
 Each is a module here with a function ``section() -> str`` that measures and tells in Markdown;
 with ``--quick`` those that can do less work do so. Sections of the file that are not run now stay
@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results.md"
-SECTIONS = ("training", "growth", "prediction", "support")
+SECTIONS = ("training", "growth", "prediction", "agreement", "support")
 
 
 def run_section(name: str, quick: bool) -> tuple[str, bool]:

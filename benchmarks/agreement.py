@@ -9,6 +9,7 @@ For each data set, trains on a 16-shot split (``--steps 0``: not at all), export
 
 import argparse
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,10 @@ from cptuning.data import PAPER_DATASETS, Examples, load_dataset_split
 from cptuning.export import export_onnx
 
 TIE = 1e-4
+HEAD = (
+    "| | | texts | ties | other labels | the same | mean cosine |",
+    "|---|---|---|---|---|---|---|",
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,44 @@ def exports(classifier: CPTuningClassifier, folder: Path) -> dict[str, CPTuningC
     return found
 
 
+def rows(
+    datasets: Sequence[str] = PAPER_DATASETS,
+    most: int | None = None,
+    steps: int | None = None,
+    seed: int = 13,
+) -> Iterator[str]:
+    """A row of the table for each data set and precision."""
+    for name in datasets:
+        split = load_dataset_split(name, seed=seed)
+        chosen = np.random.default_rng(0).permutation(len(split.test))[:most]
+        classifier = CPTuningClassifier(
+            steps=steps, validation="none", random_state=seed, verbose=False
+        ).fit(split.train, split.train_labels)
+        with tempfile.TemporaryDirectory() as folder:
+            for precision, exported in exports(classifier, Path(folder)).items():
+                found = compare(classifier, exported, split.test.take(chosen))
+                yield (
+                    f"| {name} | {precision} | {found.texts} | {found.ties} | {found.other_labels} "
+                    f"| {100 * found.share:.2f} % | {found.cosine:.5f} |"
+                )
+
+
+def section(quick: bool = False) -> str:
+    """Measure, and say it in Markdown."""
+    found = list(rows(most=100 if quick else None))
+    return "\n".join(
+        [
+            "## Labels of exported models",
+            "",
+            "Torch's label or another, by the models of split 13; ties are texts whose two best "
+            "scores differ by less than 1e-4 in torch.",
+            "",
+            *HEAD,
+            *found,
+        ]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="*", default=list(PAPER_DATASETS))
@@ -69,22 +112,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=13)
     chosen = parser.parse_args()
-    print("| | | texts | ties | other labels | the same | mean cosine |")
-    print("|---|---|---|---|---|---|---|")
-    for name in chosen.datasets:
-        split = load_dataset_split(name, seed=chosen.seed)
-        rows = np.random.default_rng(0).permutation(len(split.test))[: chosen.rows]
-        classifier = CPTuningClassifier(
-            steps=chosen.steps, validation="none", random_state=chosen.seed, verbose=False
-        ).fit(split.train, split.train_labels)
-        with tempfile.TemporaryDirectory() as folder:
-            for precision, exported in exports(classifier, Path(folder)).items():
-                found = compare(classifier, exported, split.test.take(rows))
-                print(
-                    f"| {name} | {precision} | {found.texts} | {found.ties} | {found.other_labels} "
-                    f"| {100 * found.share:.2f} % | {found.cosine:.5f} |",
-                    flush=True,
-                )
+    print(*HEAD, sep="\n")
+    for row in rows(chosen.datasets, chosen.rows, chosen.steps, chosen.seed):
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

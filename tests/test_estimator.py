@@ -291,6 +291,11 @@ def test_data_frames_series_and_datasets_are_taken(classifier):
         "check_parameters_default_constructible",
         "check_estimator_tags_renamed",
         "check_valid_tag_types",
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_mixin_order",
+        "check_estimators_unfitted",
+        "check_n_features_in_after_fitting",
+        "check_non_transformer_estimators_n_iter",
     ],
 )
 def test_scikit_learns_own_check(check):
@@ -357,6 +362,32 @@ def test_training_leaves_the_callers_random_state_alone(classifier):
     torch.manual_seed(11)
     classifier.fit(TEXTS, LABELS)
     assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("validation", ["cross-fit", "none"])
+def test_a_training_that_went_astray_is_told_in_one_sentence(tiny, validation):
+    astray = CPTuningClassifier(
+        str(tiny("bert")), learning_rate=1e30, steps=6, validation=validation, verbose=False
+    )
+    with pytest.raises(CPTuningError, match="lower learning_rate"):
+        astray.fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("unknown_threshold", "far"),
+        ("unknown_threshold", float("nan")),
+        ("precision", "fp8"),
+        ("folds", "x"),
+        ("random_state", 1.5),
+        ("random_state", "a"),
+        ("checkpoint_seconds", "x"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_named_before_the_training(tiny, name, value):
+    with pytest.raises(CPTuningError, match=name):
+        CPTuningClassifier(str(tiny("bert")), verbose=False, **{name: value}).fit(TEXTS, LABELS)
 
 
 def test_bfloat16_training_gives_finite_float32_embeddings(classifier):

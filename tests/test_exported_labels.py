@@ -49,8 +49,14 @@ def test_the_labels_are_those_of_torch(agreements, name):
     assert found.cosine > 1 - 1e-5
 
 
+@pytest.mark.parametrize("name", PAPER_DATASETS)
+def test_in_8_bits_the_vectors_are_nearly_the_same(agreements, name):
+    found = agreements[name, "int8"]
+    assert found.cosine > 0.985
+    assert found.other_labels <= 1  # of forty: no set falls apart
+
+
 def test_in_8_bits_nearly_all_labels_are_the_same(agreements):
     found = [agreements[name, "int8"] for name in PAPER_DATASETS]
     compared = sum(one.texts - one.ties for one in found)
     assert sum(one.other_labels for one in found) <= 0.01 * compared
-    assert all(one.cosine > 0.985 for one in found)

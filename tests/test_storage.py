@@ -7,12 +7,13 @@ import stat
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.data import JOURNAL_FILE, Examples, Journal
 from cptuning.errors import CPTuningError
-from cptuning.storage import FORMAT, check_place
+from cptuning.storage import FORMAT, check_place, read_facts
 from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
 from tests.tiny import save_tiny
 
@@ -119,6 +120,48 @@ def test_facts_are_strict_json(model):
     json.loads((model / "cptuning.json").read_text(), parse_constant=refuse)
 
 
+def _facts(model):
+    return json.loads((model / "cptuning.json").read_text())
+
+
+def _change_facts(model, **changes):
+    (model / "cptuning.json").write_text(json.dumps(_facts(model) | changes))
+
+
+def _change_tensors(path, change):
+    tensors = {name: np.ascontiguousarray(change(name, t)) for name, t in load_file(path).items()}
+    save_file({n: t.astype(load_file(path)[n].dtype) for n, t in tensors.items()}, path)
+
+
+@pytest.mark.parametrize("name", ["training", "settings", "versions"])
+def test_missing_facts_are_named(model, name):
+    facts = _facts(model)
+    del facts[name]
+    (model / "cptuning.json").write_text(json.dumps(facts))
+    with pytest.raises(CPTuningError, match=name):
+        read_facts(model)
+
+
+@pytest.mark.parametrize(
+    "random_state", [np.int64(3), np.random.RandomState(1), np.random.default_rng(1)]
+)
+def test_parameters_of_numpys_types_are_saved(classifier, tmp_path, random_state):
+    numpys = CPTuningClassifier(
+        classifier.backbone,
+        steps=np.int64(1),
+        k=np.int32(2),
+        margin=np.float32(0.25),
+        random_state=random_state,
+        validation="none",
+        verbose=False,
+    ).fit(TEXTS, LABELS)
+    numpys.save(tmp_path / "model")
+    loaded = cptuning.load(tmp_path / "model")
+    assert (loaded.k, loaded.margin, loaded.settings_.steps) == (2, 0.25, 1)
+    assert loaded.training_["seed"] == numpys.training_["seed"]
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS), numpys.predict_proba(TEXTS))
+
+
 def test_a_newer_format_is_named(model):
     facts = json.loads((model / "cptuning.json").read_text())
     (model / "cptuning.json").write_text(json.dumps(facts | {"format": FORMAT + 1}))
@@ -138,6 +181,20 @@ def test_a_newer_format_is_named(model):
         lambda m: (m / "prompts.safetensors").unlink(),
         lambda m: (m / "backbone" / "model.safetensors").write_bytes(b"junk"),
         lambda m: shutil.rmtree(m / "backbone"),
+        lambda m: _change_tensors(
+            m / "prompts.safetensors", lambda n, t: t[:, :3] if n == "prompts" else t
+        ),
+        lambda m: _change_tensors(m / "prompts.safetensors", lambda _, t: t[:1]),
+        lambda m: _change_tensors(
+            m / "support.safetensors", lambda n, t: t + 9 if n == "labels" else t
+        ),
+        lambda m: _change_tensors(
+            m / "support.safetensors", lambda n, t: t * np.nan if n == "embeddings" else t
+        ),
+        lambda m: _change_facts(m, temperature=0),
+        lambda m: _change_facts(m, temperature="warm"),
+        lambda m: _change_facts(m, unknown_threshold="far"),
+        lambda m: _change_facts(m, classes=_facts(m)["classes"][:1]),
     ],
 )
 def test_a_damaged_folder_gets_one_sentence_that_names_it(model, damage):

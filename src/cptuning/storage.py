@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
@@ -34,6 +35,19 @@ from cptuning.registry import classifier_class
 
 FORMAT = 1
 FACTS_FILE = "cptuning.json"
+_FACTS = frozenset(
+    [
+        "method",
+        "classes",
+        "parameters",
+        "settings",
+        "layout",
+        "temperature",
+        "unknown_threshold",
+        "training",
+        "versions",
+    ]
+)
 _SUPPORT = "support.safetensors"
 _TEXTS = "support.jsonl"
 _TOKENIZER = "tokenizer.json"
@@ -63,7 +77,7 @@ def write_common(classifier: TextClassifier, place: Path) -> None:
         "method": classifier.method,
         "classes": predictor.label_space.to_json(),
         "parameters": _plain(classifier),
-        "settings": asdict(classifier.settings_),
+        "settings": _json(asdict(classifier.settings_)),
         "layout": {
             "special": layout.special.to_json(),
             "template": layout.template.source,
@@ -91,7 +105,7 @@ def _write_support(support: SupportSet, place: Path) -> None:
             file.write(json.dumps(text, ensure_ascii=False) + "\n")
 
 
-def _read_support(folder: Path, pair: bool) -> SupportSet:
+def _read_support(folder: Path, pair: bool, n_classes: int) -> SupportSet:
     stored = load_file(folder / _SUPPORT)
     # Not splitlines(): texts may hold the line separators of Unicode.
     lines = (folder / _TEXTS).read_text("utf-8").split("\n")
@@ -99,6 +113,10 @@ def _read_support(folder: Path, pair: bool) -> SupportSet:
     support = SupportSet(_examples(texts, pair), stored["embeddings"], stored["labels"])
     if not len(support.examples) == len(support.embeddings) == len(support.labels):
         raise ValueError("its support set is not whole")
+    if not (np.isfinite(support.embeddings).all() and support.embeddings.ndim == 2):
+        raise ValueError("its support set has no numbers to compare with")
+    if not ((support.labels >= 0) & (support.labels < n_classes)).all():
+        raise ValueError("its support set has other classes")
     return support
 
 
@@ -121,9 +139,10 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
         classifier.predictor_ = _predictor(folder, facts, classifier.settings_, device)
     except CPTuningError:
         raise
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        why = " ".join(str(error).split())  # torch tells in several lines
         raise CPTuningError(
-            f"The model folder {folder} is damaged ({error}): save or copy it again."
+            f"The model folder {folder} is damaged ({why}): save or copy it again."
         ) from error
     return classifier
 
@@ -131,11 +150,18 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
 def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) -> AnyPredictor:
     layout = _layout(folder, facts["layout"])
     label_space = LabelSpace.from_json(facts["classes"])
+    if not (isinstance(facts["temperature"], int | float) and facts["temperature"] > 0):
+        raise ValueError(f"its temperature is {facts['temperature']!r}")
     if (folder / HEAD_FILE).is_file():
         return HeadPredictor(_scorer(folder, layout, device), label_space, facts["temperature"])
+    threshold = facts["unknown_threshold"]
+    if not (threshold is None or isinstance(threshold, int | float)):
+        raise ValueError(f"its unknown_threshold is {threshold!r}")
     return Predictor(
         _encoder(folder, layout, settings, device),
-        _read_support(folder, layout.template.is_pair).searched(settings.index),
+        _read_support(folder, layout.template.is_pair, len(label_space.classes)).searched(
+            settings.index
+        ),
         label_space,
         inference=settings.inference,
         k=settings.k,
@@ -215,6 +241,9 @@ def read_facts(folder: Path) -> dict[str, Any]:
     try:
         facts = json.loads(path.read_text("utf-8"))
         format_number = int(facts["format"])
+        missing = set() if format_number > FORMAT else _FACTS - set(facts)
+        if missing:
+            raise KeyError(", ".join(sorted(missing)))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CPTuningError(f"{path} is damaged ({error}): save the model again.") from error
     if format_number > FORMAT:
@@ -281,11 +310,28 @@ def _is_empty(folder: Path) -> bool:
 
 def _plain(classifier: TextClassifier) -> dict[str, Any]:
     """The parameters that can be stored; what is of this machine or process alone is left out."""
-    here_only = ("callbacks", "checkpoint_dir", "checkpoint_seconds", "device", "verbose")
+    here_only = ["callbacks", "checkpoint_dir", "checkpoint_seconds", "device", "verbose"]
+    if isinstance(classifier.random_state, np.random.RandomState | np.random.Generator):
+        here_only.append("random_state")  # The seed that was drawn from it is in the card.
     values = {n: getattr(classifier, n) for n in classifier.parameter_names() if n not in here_only}
     if not isinstance(classifier.backbone, str | Path):  # It was loaded already.
         values["backbone"] = classifier.backbone.name
-    return {n: str(v) if isinstance(v, Path) else v for n, v in values.items() if v is not None}
+    return {name: _json(value) for name, value in values.items() if value is not None}
+
+
+def _json(value: Any) -> Any:
+    """A parameter as JSON has it: grids are often of numpy's numbers.
+
+    >>> _json(np.int64(3)), _json((np.float32(0.5), Path("a")))
+    (3, [0.5, 'a'])
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_json(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _json(one) for key, one in value.items()}
+    return str(value) if isinstance(value, Path) else value
 
 
 def versions() -> dict[str, str]:

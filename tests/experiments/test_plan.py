@@ -30,10 +30,11 @@ def test_a_cell_has_every_point_of_the_grid_once(request_for, backbone, grid):
     assert len(set(task.cell.keys)) == 12
 
 
-def test_main_has_the_paper_s_eight_methods(request_for):
+def test_main_has_the_paper_s_eight_methods_and_two_more_rows(request_for):
     tasks = plan(request_for(methods=(), datasets=("CR", "MR"), seeds=(13, 21)), SMALL)
-    assert [task.cell.row for task in tasks[:8]] == list(PAPER_METHODS)
-    assert len(tasks) == 8 * 2 * 2
+    rows = [task.cell.row for task in tasks[:10]]
+    assert rows == [*PAPER_METHODS, "zero-shot", "warp-random"]
+    assert len(tasks) == 10 * 2 * 2
 
 
 def test_fast_has_two_seeds_and_two_points(request_for):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from cptuning.data import PAPER_DATASETS
-from cptuning.experiments.compare import compare
+from cptuning.experiments.compare import caveats, compare
 from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Records
 from cptuning.experiments.report import write_report
@@ -152,7 +153,11 @@ def test_prompts_have_mean_deviation_and_tests_on_both(tmp_path):
     values = lines[0, "MR"]
     assert values[0].endswith(f"± {own:.1f}")
     assert values[1].endswith(f"± {pet:.1f}")
-    assert values[2].startswith("+")
+    means = {
+        row: np.mean([scores[row, "MR", p] for p in "abc"], axis=0) for row in ("cp-tuning", "pet")
+    }
+    better = stats.ttest_rel(means["cp-tuning"], means["pet"], alternative="greater").pvalue
+    assert values[2].endswith(f"(p {better:.3f})")
     steadier = stats.ttest_rel((5, 6, 4), (1, 1, 2), alternative="greater").pvalue
     assert values[3] == f"+{pet - own:.1f} (p {steadier:.3f})"
     assert lines[1, "the paper"][:2] == ["88.38 ± 1.46", "86.28 ± 1.70"]
@@ -258,6 +263,33 @@ def test_two_directories_are_compared_split_by_split(tmp_path):
     assert (found.study, found.row, found.dataset) == ("main", "pet", "MR")
     assert found.first == pytest.approx(np.mean(THEIRS[:4]))
     assert found.test == paired_t_test(OURS[:4], THEIRS[:4])
+
+
+def test_variants_of_a_split_are_one_pair(tmp_path):
+    ours, theirs = ({("pet", "MR", way): by for way in "ab"} for by in (OURS, THEIRS))
+    made_up(tmp_path / "a", theirs, "unbalanced")
+    made_up(tmp_path / "b", ours, "unbalanced")
+    (found,) = compare(tmp_path / "a", tmp_path / "b")
+    assert found.test == paired_t_test(OURS, THEIRS)
+
+
+def test_a_comparison_tells_what_else_differs(tmp_path):
+    one, other = made_up(tmp_path / "a", {("pet", "MR"): OURS}), tmp_path / "b"
+    assert caveats(one.folder, one.folder) == []
+    made_up(other, {("pet", "MR"): THEIRS}, backbone=ROBERTA)
+    assert caveats(one.folder, other) == ["The backbones differ: embedded and roberta-large."]
+    tests = Records(other)
+    for cell in tests.planned():
+        (tests.folder / "tests" / f"{cell.keys[0]}.json").unlink()
+        tests.write("tests", cell.keys[0], {"accuracy": 0.5, "sha256": "of another file"})
+    assert caveats(one.folder, other)[1:] == ["The test sets differ: MR."]
+    grid = [replace(cell, keys=(*cell.keys, "more")) for cell in Records(other).planned()]
+    Records(other).add_to_plan(grid, ROBERTA)
+    for cell in grid:
+        Records(other).write("runs", "more", one.run(cell.keys[0]))
+    assert caveats(one.folder, other)[2:] == [
+        "Dev chose among more configurations in one of them than in the other: pet."
+    ]
 
 
 def test_embeddings_are_drawn_with_their_accuracy(run):

@@ -8,12 +8,26 @@ import torch
 
 import cptuning
 from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for, load_backbone
+from cptuning.data import Examples
 from cptuning.errors import CPTuningError
+from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.label_search import best_combinations, mask_log_probabilities, search_words
-from cptuning.methods.t5_templates import T5, _written, write_templates
+from cptuning.methods.lm_bff import fit_candidates
+from cptuning.methods.t5_templates import T5, _questions, _written, write_templates
+from cptuning.methods.task import Labelled
 from cptuning.methods.template_search import PLACES, _Search, _unusable, search_templates
 from cptuning.prompting import Template
-from tests.methods.toys import ARCHITECTURES, WORDS, learner_of, rival, split_of, toy
+from cptuning.training import Score
+from tests.methods.toys import (
+    ARCHITECTURES,
+    CPU,
+    WORDS,
+    learner_of,
+    rival,
+    settings_of,
+    split_of,
+    toy,
+)
 from tests.tiny import save_t5
 
 
@@ -222,6 +236,35 @@ def test_a_t5s_next_token_is_the_mean_over_the_examples(t5):
     torch.testing.assert_close(together, torch.stack(each).mean(dim=0), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_long_text_does_not_push_the_gaps_out_of_a_t5s_sight(t5, pair, monkeypatch):
+    model = T5.load(str(t5), torch.device("cpu"))
+    short, long = "The great movie !", "the red train " * 267
+    texts = Examples((long, short), (short, long) if pair else None)
+    data = Labelled(texts, np.array([0, 1]))
+    read = []
+    plain = type(model.model.get_encoder()).forward
+
+    def watched(self, input_ids=None, **others):
+        if self is model.model.get_encoder():
+            read.extend(input_ids)
+        return plain(self, input_ids, **others)
+
+    monkeypatch.setattr(type(model.model.get_encoder()), "forward", watched)
+    for place in PLACES[pair]:
+        read.clear()
+        model.encoded(_questions(model, place, data, WORDS[:2]))
+        for ids, word, own in zip(read, WORDS[:2], data.examples, strict=True):
+            first, last = (ids.tolist().index(mark) for mark in model.sentinels[:2])
+            assert model.tokenizer.decode(ids[first + 1 : last]).strip() == word
+            # As much of the long text as fits, and all of the short one.
+            if pair or long in own:
+                assert 505 <= int((ids != model.tokenizer.pad_token_id).sum()) <= 512
+            if pair:
+                kept = "The great movie" if own[0] == short else "the great movie !"
+                assert kept in model.tokenizer.decode(ids)
+
+
 def test_something_that_is_no_t5_is_refused(steady, tmp_path):
     with pytest.raises(CPTuningError, match="neither the folder of a T5"):
         T5.load(str(steady["bert"]), torch.device("cpu"))
@@ -252,6 +295,81 @@ def test_candidates_are_tuned_and_the_best_on_dev_is_trained(steady, t5):
     assert chosen["template"] in {one["template"] for one in facts["tried"]}
     same = [one for one in facts["tried"] if one["template"] == chosen["template"]]
     assert any(one["held_out_accuracy"] == best["held_out_accuracy"] for one in same)
+
+
+class Tunings:
+    """Stands for the tunings of candidates: gives known scores, and leaves the weights changed."""
+
+    def __init__(self, monkeypatch, folder, accuracies):
+        self.backbone = load_backbone(folder)
+        self.accuracies = list(accuracies)
+        self.plans, self.started_from, self.words = [], [], []
+        plain = Fitter.fit
+
+        def best_score(fitter, split, folds):
+            self.note(fitter)
+            with torch.no_grad():
+                for parameter in self.backbone.model.parameters():
+                    parameter.add_(0.1)
+            return Score(self.accuracies[len(self.plans) - 1], -1.0)
+
+        def fit(fitter, split, folds):
+            self.note(fitter)
+            return plain(fitter, split, folds)
+
+        monkeypatch.setattr(Fitter, "best_score", best_score)
+        monkeypatch.setattr(Fitter, "fit", fit)
+
+    def note(self, fitter):
+        self.plans.append((fitter.plan, fitter.learner.settings.batch_size))
+        self.started_from.append(self.sum_of_weights())
+        self.words.append(fitter.learner.settings.label_words)
+
+    def sum_of_weights(self):
+        return sum(p.double().sum().item() for p in self.backbone.model.parameters())
+
+    def run(self, **changes):
+        settings = settings_of("lm-bff-l", n_mappings=3, **{"steps": 1} | changes)
+        split = split_of(dev=split_of().train)
+        run = Run(CPU, seed=3)
+        return fit_candidates(split, 0, self.backbone, settings, run, ("label0", "label1"))
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "best"),
+    [((0.3, 0.8, 0.5), 1), ((0.3, 0.5, 0.8), 2), ((0.8, 0.5, 0.8), 0), ((0.5, 0.8, 0.8), 1)],
+)
+def test_the_candidate_of_the_best_score_is_trained(steady, monkeypatch, accuracies, best):
+    tunings = Tunings(monkeypatch, steady["bert"], accuracies)
+    fitted = tunings.run()
+    *tried, trained = tunings.words
+    assert len({tuple(words.values()) for words in tried}) == 3
+    assert trained == tried[best]
+    assert fitted.task.learner.settings.label_words == tried[best]
+    assert [one["held_out_accuracy"] for one in fitted.facts["tried"]] == list(accuracies)
+
+
+def test_every_candidate_and_the_chosen_one_start_from_the_weights_of_the_backbone(
+    steady, monkeypatch
+):
+    tunings = Tunings(monkeypatch, steady["bert"], (0.3, 0.8, 0.5))
+    untrained = tunings.sum_of_weights()
+    tunings.run()
+    assert tunings.started_from == [untrained] * 4
+
+
+def test_candidates_are_tuned_at_their_own_rate_for_their_own_steps(steady, monkeypatch):
+    tunings = Tunings(monkeypatch, steady["bert"], (0.3, 0.8, 0.5))
+    tunings.run(
+        learning_rate=3e-3,
+        batch_size=4,
+        steps=2,
+        candidate_learning_rate=7e-4,
+        candidate_batch_size=6,
+        candidate_steps=1,
+    )
+    found = [(plan.learning_rate, batch, plan.steps) for plan, batch in tunings.plans]
+    assert found == [(7e-4, 6, 1)] * 3 + [(3e-3, 4, 2)]
 
 
 def test_the_backbones_own_search_goes_by_its_own_name(steady, tmp_path):
@@ -316,6 +434,20 @@ def test_demonstrations_are_drawn_from_the_most_similar_half(steady):
     nearest = max(others, key=lambda other: vectors[0] @ vectors[other])
     start = demonstrations._shown[nearest].ids.tolist()
     assert all(list(ids)[: len(start)] == start for ids in seen)
+
+
+def test_a_texts_scores_are_the_mean_over_as_many_draws_as_are_asked_for(steady):
+    learner = learner_of(
+        "lm-bff-l", load_backbone(steady["bert"]), demonstrations=5, similar_share=1.0
+    )
+    scorer = learner.task(split_of(), None).scorer
+    plain = learner.encoder.layout.encode(Examples(("a red movie ?", "the great train")))
+    draws = scorer.demonstrations.draws(plain)
+    assert len(draws) == 5
+    assert len({tuple(draw[0].ids.tolist()) for draw in draws}) > 1
+    each = [scorer.head.scores(scorer.encoder, draw).double().numpy() for draw in draws]
+    assert np.ptp(each, axis=0).max() > 1e-3
+    np.testing.assert_allclose(scorer.score_encodings(plain), sum(each) / 5, atol=1e-5)
 
 
 def test_a_model_with_demonstrations_learns_and_is_the_same_when_loaded(steady, tmp_path):

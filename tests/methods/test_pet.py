@@ -1,5 +1,7 @@
 """PET's ensemble of patterns: how it is weighed, and the classifier that it teaches."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,13 @@ from torch.nn.functional import kl_div, log_softmax, softmax
 import cptuning
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
+from cptuning.errors import CPTuningError
 from cptuning.methods.answers import Answers
-from cptuning.methods.fitting import Run
-from cptuning.methods.pet import Student
-from tests.methods.toys import CPU, rival, settings_of, split_of, toy
+from cptuning.methods.fitting import Fitter, Run
+from cptuning.methods.pet import Student, fit_patterns
+from cptuning.methods.scorer import TextScorer
+from cptuning.methods.task import Labelled
+from tests.methods.toys import CPU, learner_of, rival, settings_of, split_of, toy
 
 PATTERNS = ("[MASK] : {a}", "so [MASK] ! {a}")
 UNLABELED = ["a great movie ?", "the red train .", "great great movie", "red red train"]
@@ -41,6 +46,104 @@ def test_the_final_classifier_learns_what_the_patterns_say(steady, tmp_path):
     loaded = cptuning.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(texts), classifier.predict_proba(texts))
     assert loaded.settings_ == classifier.settings_
+
+
+class Ensemble:
+    """Watches the trainings of patterns: where each starts, where it ends, what it says."""
+
+    def __init__(self, monkeypatch, backbone):
+        self.backbone = backbone
+        self.started_from, self.ended_at, self.said = [], [], []
+        plain = Fitter.fit
+
+        def fit(fitter, split, folds=0):
+            self.started_from.append(self.sum_of_weights())
+            fitted = plain(fitter, split, folds)
+            self.ended_at.append(self.sum_of_weights())
+            self.said.append(fitted.task.scorer.score(Examples(tuple(UNLABELED))))
+            return fitted
+
+        monkeypatch.setattr(Fitter, "fit", fit)
+
+    def sum_of_weights(self):
+        return sum(p.double().sum().item() for p in self.backbone.model.parameters())
+
+    def run(self, train=None, patterns=PATTERNS):
+        split = split_of(unlabeled=Examples(tuple(UNLABELED)))
+        if train is not None:
+            split = type(split)(train, unlabeled=split.unlabeled)
+        settings = settings_of("pet", patterns=patterns, distillation_steps=2)
+        names = ("label0", "label1")
+        return fit_patterns(split, 0, self.backbone, settings, Run(CPU, seed=3), names)
+
+
+def untrained_answers(steady, template, examples):
+    learner = learner_of("pet", load_backbone(steady["bert"]), template=template)
+    return TextScorer(learner.encoder, learner.head).score(examples).argmax(axis=1)
+
+
+def test_patterns_count_by_their_untrained_accuracy(steady, backbone, monkeypatch):
+    templates = ("{a} It was [MASK].", *PATTERNS)
+    examples = split_of().train.examples
+    answers = [untrained_answers(steady, template, examples) for template in templates]
+    # The first pattern is right about all but one example, which makes the weights differ.
+    labels = answers[0].astype(np.int64)
+    labels[-1] = 1 - labels[-1]
+    weights = [np.mean(answer == labels) for answer in answers]
+    assert len(set(weights)) > 1
+    ensemble = Ensemble(monkeypatch, backbone)
+    fitted = ensemble.run(Labelled(examples, labels))
+    assert fitted.facts["pattern_weights"] == dict(zip(templates, weights, strict=True))
+    expected = np.zeros((4, 2))
+    for weight, said in zip(weights, ensemble.said[:3], strict=True):
+        expected += weight / sum(weights) * said
+    expected = softmax(torch.tensor(expected) / 2, dim=-1).numpy()
+    np.testing.assert_allclose(fitted.task.learner.soft_labels, expected, atol=1e-6)
+    alike = softmax(torch.tensor(np.mean(ensemble.said[:3], axis=0)) / 2, dim=-1).numpy()
+    assert np.abs(alike - expected).max() > 1e-4
+
+
+def test_patterns_count_the_same_where_none_is_ever_right(steady, backbone, monkeypatch, caplog):
+    templates = ("{a} It was [MASK].", *PATTERNS)
+    examples = split_of().train.examples
+    answers = [untrained_answers(steady, template, examples) for template in templates]
+    # Only examples that all patterns agree on can be wrong in all of them.
+    rows = np.flatnonzero((answers[0] == answers[1]) & (answers[0] == answers[2]))
+    labels = 1 - answers[0][rows].astype(np.int64)
+    ensemble = Ensemble(monkeypatch, backbone)
+    with caplog.at_level(logging.WARNING, "cptuning"):
+        fitted = ensemble.run(Labelled(examples.take(rows), labels))
+    assert "all of them count the same" in caplog.text
+    assert set(fitted.facts["pattern_weights"].values()) == {1.0}
+    expected = softmax(torch.tensor(np.mean(ensemble.said[:3], axis=0)) / 2, dim=-1).numpy()
+    np.testing.assert_allclose(fitted.task.learner.soft_labels, expected, atol=1e-6)
+
+
+def test_every_pattern_and_the_classifier_start_from_the_weights_of_the_backbone(
+    backbone, monkeypatch
+):
+    ensemble = Ensemble(monkeypatch, backbone)
+    untrained = ensemble.sum_of_weights()
+    ensemble.run()
+    assert ensemble.started_from == [untrained] * 4
+    assert untrained not in ensemble.ended_at
+
+
+@pytest.mark.parametrize(
+    ("last", "sentence"),
+    [
+        ("{a} it was", r"has no \[MASK\]"),
+        ("{a} [PRO] [MASK]", "only words around a text"),
+        ("{a} [MASK] {b}", "pairs"),
+    ],
+)
+def test_a_mistake_in_the_last_pattern_is_told_before_the_first_is_trained(
+    backbone, monkeypatch, last, sentence
+):
+    ensemble = Ensemble(monkeypatch, backbone)
+    with pytest.raises(CPTuningError, match=sentence):
+        ensemble.run(patterns=(*PATTERNS, last))
+    assert ensemble.started_from == []
 
 
 def test_pairs_have_an_ensemble_too(steady):

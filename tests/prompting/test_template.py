@@ -36,6 +36,14 @@ PARSED = {
     # PET's for topics
     "[MASK]: {a}": [MASK, Words(":"), a(spaced=True)],
     "[ Category: [MASK] ] {a}": [Words("[ Category:"), MASK, Words(" ]"), a(spaced=True)],
+    # brackets that hold no mark
+    "[ news ] {a} [1] [MASK] []": [
+        Words("[ news ]"),
+        a(spaced=True),
+        Words(" [1]"),
+        MASK,
+        Words(" []"),
+    ],
     # PET's for pairs: the border is before whichever text comes second
     "{a} ? [MASK] , {b}": [a(), Words(" ?"), MASK, Words(" ,"), SEP, b(spaced=True)],
     "{b} ? [MASK] , {a}": [b(), Words(" ?"), MASK, Words(" ,"), SEP, a(spaced=True)],
@@ -126,6 +134,11 @@ WRONG = {
     "{a} [CLS]": "at the very start",
     "[CLS] {a} [MASK]": "at the very start",
     "[CLS] [CLS] {a}": "at the very start",
+    "{a} [FOO] [MASK]": r"has the mark \[FOO\]: there are only \[MASK\], \[SEP\], ",
+    "[pro*3] {a} [MASK]": r"has the mark \[pro\*3\]",
+    "{a} [PRO*] [MASK]": r"has the mark \[PRO\*\]",
+    "{a} it [PRO*-1] is [MASK]": r"has the mark \[PRO\*-1\]",
+    "{a} [MASK] [sep] {b}": r"has the mark \[sep\]",
 }
 
 

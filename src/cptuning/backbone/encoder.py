@@ -39,9 +39,11 @@ class TextEncoder:
         backbone = load_backbone(folder / _BACKBONE)
         module = PromptedEncoder(backbone, layout.prompt_ids, features)
         own = load_file(folder / _OWN)
-        with torch.no_grad():
-            module.prompts.copy_(own["prompts"])
-            module.centre.copy_(own["centre"])
+        for name, mine in {"prompts": module.prompts, "centre": module.centre}.items():
+            if own[name].shape != mine.shape:  # A copy would spread a single row over all.
+                raise ValueError(f"its {name} are of another shape")
+            with torch.no_grad():
+                mine.copy_(own[name])
         return cls(layout, module.to(device), backbone)
 
     def save(self, folder: Path) -> None:

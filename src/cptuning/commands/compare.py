@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import print_json, print_table
+from cptuning.commands.console import print_json, print_table, warn
 
 
 def compare(
@@ -16,9 +16,12 @@ def compare(
     as_json: options.Json = False,
 ) -> None:
     """Compare two result directories on the cells that both have."""
+    from cptuning.experiments.compare import caveats
     from cptuning.experiments.compare import compare as found_in
 
     found = found_in(first, second)
+    for line in caveats(first, second):
+        warn(line)
     if as_json:
         print_json([asdict(one) for one in found])
         return

@@ -114,7 +114,8 @@ def prepare_libraries() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    for package in ("matplotlib", "huggingface_hub"):
+        logging.getLogger(package).setLevel(logging.CRITICAL)
     if not sys.warnoptions:  # Nobody asked for them with python -W.
         warnings.simplefilter("ignore")
     logger = logging.getLogger(cptuning.__name__)

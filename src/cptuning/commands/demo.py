@@ -50,7 +50,7 @@ def demo(
 
     typer.echo("1. Customer messages: which of six departments should read them?")
     classifier, evaluation = _task("messages", steps, messages)
-    typer.echo("\n2. Some answers, with the examples they rest on")
+    typer.echo("\n2. Some right answers, with the examples they rest on")
     shown = _some_right_answers(evaluation)
     for answer in explanations(classifier.predictor_, evaluation.examples.take(shown), 2):
         typer.echo()

@@ -34,6 +34,11 @@ def export(
     if output is None:
         model = model.absolute()
         output = model.with_name(f"{model.name}-{'int8' if int8 else 'onnx'}")
+    if output.absolute() == model.absolute():
+        raise CPTuningError(
+            "An export can't be trained further, so it does not take the model's place: "
+            "choose another --output."
+        )
     check_place(output)
     export_onnx(classifier, output, int8=int8)
     typer.echo(f"The exported model is in {output}: use it like any other, without torch.")

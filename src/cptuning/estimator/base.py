@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -205,8 +206,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         choices = ("cross-fit", "none")
         if self.validation not in choices:
             raise CPTuningError(f"validation is {self.validation!r}: choose one of {choices}.")
-        if self.validation == "cross-fit" and self.folds < 2:
-            raise CPTuningError(f"folds is {self.folds}: cross-fitting needs at least two.")
+        if self.validation == "cross-fit" and not (
+            isinstance(self.folds, Integral) and self.folds >= 2
+        ):
+            raise CPTuningError(f"folds is {self.folds!r}: cross-fitting needs at least two.")
+        precisions = ("auto", "float32", "bfloat16")
+        if self.precision not in precisions:
+            raise CPTuningError(f"precision is {self.precision!r}: choose one of {precisions}.")
+        if not (isinstance(self.checkpoint_seconds, Real) and self.checkpoint_seconds >= 0):
+            raise CPTuningError(
+                f"checkpoint_seconds is {self.checkpoint_seconds!r}: give a number of seconds."
+            )
         counts = np.bincount(label_space.encode(labels))
         for label in (c for c, n in zip(label_space.classes, counts, strict=True) if n == 1):
             _log.warning(
@@ -360,8 +370,10 @@ def _seed(random_state: Any) -> int:
         return int(random_state.randint(2**31 - 1))
     if random_state is None or isinstance(random_state, np.random.Generator):
         return int(np.random.default_rng(random_state).integers(2**31 - 1))
-    if int(random_state) < 0:
-        raise CPTuningError(f"random_state is {random_state}: a seed is not negative.")
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise CPTuningError(
+            f"random_state is {random_state!r}: give a whole number that is not negative."
+        )
     return int(random_state)
 
 

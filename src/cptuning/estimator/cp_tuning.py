@@ -1,6 +1,8 @@
 """The scikit-learn face of CP-Tuning: fit, predict, explain, add examples, save."""
 
 from collections.abc import Sequence
+from math import isfinite
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -145,6 +147,12 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         super()._check(label_space, labels)
+        threshold: Any = self.unknown_threshold
+        is_similarity = isinstance(threshold, Real) and isfinite(float(threshold))
+        if not (threshold is None or threshold == "auto" or is_similarity):
+            raise CPTuningError(
+                f'unknown_threshold is {threshold!r}: give a similarity, a number, "auto" or None.'
+            )
         if self.unknown_threshold is not None and UNKNOWN in label_space.classes:
             raise CPTuningError(
                 f"A class is called {UNKNOWN!r}, which is the answer to texts far from everything: "

@@ -227,6 +227,11 @@ def _by_name(
     """The label words by the labels' names, one for each."""
     if given is None:
         return None
+    for label, word in given.items():
+        if not isinstance(word, str):
+            raise CPTuningError(
+                f"label_words has {word!r} for the label {str(label)!r}: it must be a text."
+            )
     by_name = {str(label): str(word) for label, word in given.items()}
     names = [str(label) for label in label_space.classes]
     where = f"The task {task} has" if task else "label_words has"

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from cptuning.errors import CPTuningError
 from cptuning.experiments.records import Records
-from cptuning.experiments.results import outcomes
-from cptuning.experiments.statistics import PairedTest, paired_t_test
+from cptuning.experiments.results import outcomes, over_splits
+from cptuning.experiments.statistics import PairedTest
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,43 @@ def compare(first: Path, second: Path) -> list[Comparison]:
         {one.cell.place: 100 * one.test["accuracy"] for one in outcomes(Records(folder))}
         for folder in (first, second)
     ]
-    pairs: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    pairs: dict[tuple[str, str, str], dict[tuple[str, int], tuple[float, float]]] = {}
     for place, score in both[0].items():
         if place in both[1]:
-            study, row, _, dataset, _ = place
-            pairs.setdefault((study, row, dataset), []).append((score, both[1][place]))
+            study, row, variant, dataset, seed = place
+            scores = pairs.setdefault((study, row, dataset), {})
+            scores[variant, seed] = both[1][place], score
     if not pairs:
         raise CPTuningError(f"{first} and {second} have no finished cell in common.")
     found = []
     for (study, row, dataset), scores in pairs.items():
-        earlier, later = (list(part) for part in zip(*scores, strict=True))
-        test = paired_t_test(later, earlier)
-        means = [sum(part) / len(part) for part in (earlier, later)]
-        found.append(Comparison(study, row, dataset, means[0], means[1], test))
+        later, earlier = np.mean(list(scores.values()), axis=0).tolist()
+        found.append(Comparison(study, row, dataset, earlier, later, over_splits(scores)))
     return found
+
+
+def caveats(first: Path, second: Path) -> list[str]:
+    """What else two directories differ in, so that their scores are not of the same thing."""
+    records = [Records(folder) for folder in (first, second)]
+    told = []
+    backbones = [one.backbone for one in records]
+    if backbones[0]["weights"] != backbones[1]["weights"]:
+        told.append(f"The backbones differ: {backbones[0]['name']} and {backbones[1]['name']}.")
+    by_place = [{one.cell.place: one for one in outcomes(each)} for each in records]
+    tests, grids = set(), set()
+    for place, one in by_place[0].items():
+        other = by_place[1].get(place)
+        if other is None:
+            continue
+        if one.test.get("sha256") != other.test.get("sha256"):
+            tests.add(one.cell.dataset)
+        if len(one.cell.keys) != len(other.cell.keys):
+            grids.add(one.cell.row)
+    if tests:
+        told.append(f"The test sets differ: {', '.join(sorted(tests))}.")
+    if grids:
+        told.append(
+            "Dev chose among more configurations in one of them than in the other: "
+            f"{', '.join(sorted(grids))}."
+        )
+    return told

@@ -172,12 +172,13 @@ class Records:
         write_whole(folder / _PACKED, gzip.compress(lines.encode("utf-8"), mtime=0))
         write_whole(folder / _PLAN, json.dumps(self._plan(), ensure_ascii=False) + "\n")
         public = Records(folder)
+        drawn = {key for cell in self.planned() if cell.keeps_embeddings for key in cell.keys}
         for path in (self.folder / "embeddings").glob("*.npz"):
-            if path.stem in planned:
+            if path.stem in drawn:
                 make_folder(folder / "embeddings")
                 write_whole(public.embeddings(path.stem), path.read_bytes())
         for path in (folder / "embeddings").glob("*.npz"):
-            if path.stem not in planned:
+            if path.stem not in drawn:
                 path.unlink()
         return public
 

@@ -1,6 +1,6 @@
 """The scores of a result directory, by row and data set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,7 +106,23 @@ class Scores:
         )
 
     def over_seeds(self, first: str, second: str, dataset: str) -> PairedTest:
-        """The test on one data set: a pair is a split that both were trained on."""
+        """The test on one data set: a pair is a split that both were trained on.
+
+        Variants of a split (prompts, ways round) share its examples, so they are averaged: as pairs
+        of their own they would count the same luck several times.
+        """
         ours, theirs = (self.values.get((row, dataset), {}) for row in (first, second))
-        common = [pair for pair in ours if pair in theirs]
-        return paired_t_test([ours[p] for p in common], [theirs[p] for p in common])
+        return over_splits({pair: (ours[pair], theirs[pair]) for pair in ours if pair in theirs})
+
+
+def over_splits(pairs: Mapping[Pair, tuple[float, float]]) -> PairedTest:
+    """Is the first better? A pair is a seed, with the means over its variants.
+
+    >>> over_splits({("a", 13): (3, 1), ("b", 13): (5, 1), ("a", 21): (3, 2)}).difference
+    2.0
+    """
+    by_seed: dict[int, list[tuple[float, float]]] = {}
+    for (_, seed), both in pairs.items():
+        by_seed.setdefault(seed, []).append(both)
+    means = [np.mean(both, axis=0).tolist() for both in by_seed.values()]
+    return paired_t_test([first for first, _ in means], [second for _, second in means])

@@ -203,8 +203,8 @@ def _f1_table(f1: Scores) -> Table:
         "F1 in % of the class that says “the same”",
         ["", *f1.datasets, "mean"],
         lines,
-        "Most test pairs of MRPC are of one class: accuracy alone hides a model that answers "
-        "little else.",
+        "Read it beside the accuracy: a model that always says “the same” has an F1 of 2p/(1 + p), "
+        "p being their share, 81 % with the 68 % of MRPC; one that never says it has 0.",
     )
 
 
@@ -224,8 +224,8 @@ def _test_table(reference: str, accuracy: Scores) -> Table:
         ["", "over tasks", *accuracy.datasets],
         lines,
         "Single-tailed paired t-tests. Over tasks, as in the paper: a pair is a data set "
-        f"({_pairs(tasks)}). In the other columns a pair is a split, with one way round if there "
-        f"are two ({_pairs([test for row in splits for test in row])}). "
+        f"({_pairs(tasks)}). In the other columns a pair is a split, with the mean of both ways "
+        f"round if there are two ({_pairs([test for row in splits for test in row])}). "
         "Bold: p < 0.05, not corrected for the number of tests.",
     )
 
@@ -298,10 +298,9 @@ def _prompts_table(accuracy: Scores) -> Table:
         "Five prompts: mean accuracy in % ± deviation over the prompts",
         ["", title_of("cp-tuning"), title_of("pet"), "more accurate", "steadier"],
         lines,
-        "The deviation is that over the prompts, averaged over the splits. More accurate: a pair "
-        f"is a prompt and a split ({_pairs([better for better, _ in tests])}). Steadier: a pair is "
-        f"a split ({_pairs([steadier for _, steadier in tests])}), with PET's deviation minus "
-        "CP-Tuning's. Bold: p < 0.05.",
+        "The deviation is that over the prompts, averaged over the splits. A pair is a split "
+        f"({_pairs([test for both in tests for test in both])}): more accurate, with the mean over "
+        "the prompts; steadier, with PET's deviation minus CP-Tuning's. Bold: p < 0.05.",
     )
 
 

@@ -232,9 +232,13 @@ class Predictor(AnyPredictor):
         embeddings = self.transform(X)
         scores = self.scores(embeddings)
         probabilities = softmax(scores, self.temperature)
-        return Answered(self._labels(embeddings, scores), probabilities, embeddings)
+        return Answered(self.labels_of(embeddings, scores), probabilities, embeddings)
 
-    def _labels(self, embeddings: FloatArray, scores: Scores) -> np.ndarray[Any, Any]:
+    def labels_of(
+        self, embeddings: FloatArray, scores: Scores | None = None
+    ) -> np.ndarray[Any, Any]:
+        """The label of each embedding; its class scores are computed unless they are known."""
+        scores = self.scores(embeddings) if scores is None else scores
         labels = self.label_space.decode(scores.argmax(axis=1))
         if self.unknown_threshold is None:
             return labels

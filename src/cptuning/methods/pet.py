@@ -1,5 +1,6 @@
 """PET: words at a mask, a masked-LM loss on unlabelled text, patterns that teach a classifier."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,8 @@ from cptuning.methods.scorer import TextScorer
 from cptuning.methods.task import Labelled, Split
 from cptuning.methods.training_settings import TrainingSettings
 from cptuning.methods.word_learner import WordLearner
+
+_log = logging.getLogger("cptuning")
 
 
 class PET(WordLearner[PETSettings]):
@@ -48,7 +51,8 @@ def fit_patterns(
     """A model for each pattern; their mean teaches a classifier on the unlabelled texts.
 
     A pattern counts by its accuracy on the training examples before training, as PET's authors
-    weigh them. The classifier is one of fine-tuning, from the untrained backbone.
+    weigh them; all count the same where none is ever right. The classifier is one of fine-tuning,
+    from the untrained backbone.
     """
     if split.unlabeled is None:
         raise CPTuningError(
@@ -56,18 +60,28 @@ def fit_patterns(
             "give unlabeled texts, or a single pattern."
         )
     put_back = snapshot(backbone)
-    total = np.zeros((len(split.unlabeled), len(classes)))
-    weights: list[float] = []
     templates = (settings.template, *settings.patterns)
-    for number, template in enumerate(templates, start=1):
+    # All are read before the first is trained: a mistake in the last one shows at once.
+    weights: list[float] = []
+    for template in templates:
         learner = PET(backbone, replace(settings, template=template), run, classes)
         untrained = TextScorer(learner.encoder, learner.head).score(split.train.examples)
         weights.append(float(np.mean(untrained.argmax(axis=1) == split.train.labels)))
+    if sum(weights) == 0:
+        if run.processes.is_main:
+            _log.warning(
+                "No pattern answers any training example rightly before training: "
+                "all of them count the same."
+            )
+        weights = [1.0] * len(templates)
+    total = np.zeros((len(split.unlabeled), len(classes)))
+    for number, (template, weight) in enumerate(zip(templates, weights, strict=True), start=1):
+        learner = PET(backbone, replace(settings, template=template), run, classes)
         taught = Fitter(learner, run, f"pattern {number}").fit(split, folds)
-        total += weights[-1] * taught.task.scorer.score(split.unlabeled)
+        total += weight * taught.task.scorer.score(split.unlabeled)
         put_back()
         settings = replace(settings, label_words=learner.settings.label_words)
-    mean = total / max(sum(weights), 1e-12)
+    mean = total / sum(weights)
     student = Student(backbone, settings, run, classes, split.unlabeled, mean)
     fitted = Fitter(student, run, "classifier").fit(replace(split, unlabeled=None))
     return replace(fitted, facts={"pattern_weights": dict(zip(templates, weights, strict=True))})

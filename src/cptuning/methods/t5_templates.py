@@ -1,5 +1,6 @@
 """LM-BFF's Auto-T as its authors have it: a T5 writes what stands around the label words."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -17,6 +18,8 @@ from cptuning.prompting import Template
 from cptuning.prompting.template import Text
 
 _BATCH = 32
+_LONGEST = 512
+"""The most tokens that a T5 was trained to read."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,11 @@ class T5:
         names = [f"<extra_id_{i}>" for i in range(3)]
         return [int(self.tokenizer.convert_tokens_to_ids(name)) for name in names]
 
+    def can_read(self, text: str) -> bool:
+        """Whether nothing of a text would be cut off."""
+        ids = self.tokenizer(text, truncation=True, max_length=_LONGEST + 1)["input_ids"]
+        return len(ids) <= _LONGEST
+
     @torch.no_grad()
     def encoded(self, texts: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
         """The encoder's output for batches of texts, with their attention masks."""
@@ -67,7 +75,7 @@ class T5:
                 return_tensors="pt",
                 padding=True,
                 truncation=True,
-                max_length=512,
+                max_length=_LONGEST,
             ).to(self.model.device)
             mask = inputs["attention_mask"]
             hidden = self.model.get_encoder()(inputs["input_ids"], attention_mask=mask)
@@ -133,7 +141,7 @@ def readings(*, pair: bool, beam: int, longest: int) -> int:
 
 def seconds_to_read(t5: T5, data: Labelled, words: Sequence[str], longest: int) -> float:
     """How long it takes to ask for a next token behind half of the longest template."""
-    encoded = t5.encoded(_questions(PLACES[data.examples.is_pair][0], data, words))
+    encoded = t5.encoded(_questions(t5, PLACES[data.examples.is_pair][0], data, words))
     began = perf_counter()
     t5.said_next(encoded, t5.sentinels[:1] * (longest // 2))
     return perf_counter() - began
@@ -149,7 +157,7 @@ def _written(
     has_read: Callable[[], None] = lambda: None,
 ) -> list[Filling]:
     gap, border, end = t5.sentinels
-    encoded = t5.encoded(_questions(place, data, words))
+    encoded = t5.encoded(_questions(t5, place, data, words))
     eos = t5.tokenizer.eos_token_id
     special = list({*t5.tokenizer.all_special_ids, gap} - {eos, border, end})
     states = [_State(0.0, (gap,))]
@@ -179,17 +187,33 @@ def _next(state: _State, more: float, token: int, border: int, ends: set[int]) -
     return [replace(grown, parts=(*state.parts[:-1], (*state.parts[-1], token)))]
 
 
-def _questions(place: str, data: Labelled, words: Sequence[str]) -> list[str]:
-    """What the T5 reads: the text with a gap on both sides of its label's word."""
+def _questions(t5: T5, place: str, data: Labelled, words: Sequence[str]) -> list[str]:
+    """What the T5 reads: the text with a gap on both sides of its label's word.
+
+    Of a text that is too long the end is left out, so that the gaps are never cut off.
+    """
     parts = Template.parse(place.format(before="", after="").strip()).parts
     asked = []
     for example, label in zip(data.examples, data.labels, strict=True):
         first, second = example if isinstance(example, tuple) else (example, "")
         texts = {"a": first, "b": second}
         gaps = f"<extra_id_0> {words[label]} <extra_id_1>"
-        pieces = [p.of(texts[p.which]) if isinstance(p, Text) else gaps for p in parts]
-        asked.append(" ".join(pieces))
+        pieces = [p.of(texts[p.which]) if isinstance(p, Text) else None for p in parts]
+        asked.append(_readable(t5, pieces, gaps))
     return asked
+
+
+def _readable(t5: T5, pieces: Sequence[str | None], gaps: str) -> str:
+    """Texts with the gaps between them; of each as many characters as the T5 can read."""
+
+    def question(most: int) -> str:
+        return " ".join(gaps if piece is None else piece[:most] for piece in pieces)
+
+    most = max(len(piece) for piece in pieces if piece is not None)
+    if not t5.can_read(question(most)):
+        lengths = range(1, most + 1)
+        most = bisect_left(lengths, True, key=lambda length: not t5.can_read(question(length)))
+    return question(most)
 
 
 def _filling(t5: T5, place: str, state: _State) -> Filling | None:

@@ -164,3 +164,5 @@ def _check_kinds(settings: TrainingSettings) -> None:
         # True is a number to Python, and a slip to everybody else.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")
+        if isinstance(value, list | tuple) and not all(isinstance(one, str) for one in value):
+            raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")

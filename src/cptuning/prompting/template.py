@@ -60,6 +60,8 @@ Part = Text | Words | Prompts | Mask | Separator
 
 _MARKS = re.compile(r"(\{[^{}]*\}|\[MASK\]|\[SEP\]|\[JOIN\]|\[CLS\]|\[PRO(?:\*\d+)?\])")
 _PROMPTS = re.compile(r"\[PRO(?:\*(\d+))?\]")
+# What looks like a mark; brackets with a space inside, as in PET's "[ Category: ... ]", are words.
+_LIKE_A_MARK = re.compile(r"\[[^\W\d_][^\s\[\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Template:
     - ``[SEP]`` marks the border between two texts; where a template of two texts has none, the
       border is just before the second one, as in the paper's examples. ``[JOIN]`` in its place
       says that there is no border.
-    - Every other word is part of the prompt.
+    - Every other word is part of the prompt; one in brackets needs a space inside: ``[ news ]``.
 
     >>> template = Template.parse("{a} ? [MASK] {b}")
     >>> template.is_pair
@@ -117,6 +119,7 @@ class Template:
                 parts.append(Words(piece.rstrip()))
             spaced = piece[-1:].isspace()
         _check(source, parts, marks)
+        _check_words(source, parts)
         return cls(source, tuple(parts if "[JOIN]" in marks else _with_border(parts)))
 
     @property
@@ -168,6 +171,17 @@ def _check(source: str, parts: list[Part], marks: list[str]) -> None:
         raise CPTuningError(
             f"The template {source!r} has a [JOIN], which is for two texts without a [SEP]."
         )
+
+
+def _check_words(source: str, parts: list[Part]) -> None:
+    """Refuse what looks like a mark and is none: as words, a slip would go unseen."""
+    words = (part.text for part in parts if isinstance(part, Words))
+    for mark in (_LIKE_A_MARK.search(text) for text in words):
+        if mark is not None:
+            raise CPTuningError(
+                f"The template {source!r} has the mark {mark[0]}: "
+                "there are only [MASK], [SEP], [JOIN], [CLS], [PRO] and [PRO*5] for five of those."
+            )
 
 
 def _with_border(parts: list[Part]) -> list[Part]:

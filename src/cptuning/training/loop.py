@@ -175,6 +175,7 @@ def train(
                     model.eval()
                     if sharded:
                         sharded.pull()
+                    _require_finite(trained, plan)
                     score = task.evaluate(step)
                     if score is not None:
                         history.scores[step] = score
@@ -210,13 +211,17 @@ def train(
         with torch.no_grad():
             for name, value in best.items():
                 trained[name].copy_(value)
+    _require_finite(trained, plan)
+    return history
+
+
+def _require_finite(trained: dict[str, nn.Parameter], plan: TrainingPlan) -> None:
     # One question to the device, not one a parameter.
     if not torch.stack([torch.isfinite(p).all() for p in trained.values()]).all():
         raise CPTuningError(
             f"Training ended in numbers that are not finite: lower learning_rate, "
             f"which is {plan.learning_rate:g}."
         )
-    return history
 
 
 def _one_step(
