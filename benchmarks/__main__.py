@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
+import torch
+
 RESULTS = Path(__file__).parent / "results.md"
 SECTIONS = ("training", "growth", "prediction", "agreement", "support")
 
@@ -63,7 +65,8 @@ def write_section(section: str, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None, path: Path = RESULTS) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sections", nargs="*", default=list(SECTIONS))
+    everything = [*SECTIONS, *(["gpu"] if torch.cuda.is_available() else [])]
+    parser.add_argument("sections", nargs="*", default=everything)
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args(arguments)
     failed = []

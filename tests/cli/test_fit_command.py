@@ -70,6 +70,20 @@ def test_a_dev_file_is_read_and_its_texts_are_counted(fit, films, tmp_path):
     assert "warning: 1 of the 2 dev texts are in the training file too" in result.stderr
 
 
+@pytest.mark.parametrize("words", [("--label-words", "good=great,bad=dull"), ("--task", "SST-2")])
+def test_cp_tuning_has_no_label_words(fit, words):
+    result = fit(*words)
+    assert result.exit_code == 2
+    assert f"{words[0]} is for methods with label words" in result.stderr
+
+
+def test_a_training_that_went_astray_is_told_in_one_sentence(fit, tmp_path):
+    result = fit("--set", "learning_rate=1e30", "--set", "evaluate_every=1")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith("error: Training ended in numbers")
+    assert not (tmp_path / "model").exists()
+
+
 def test_labels_of_a_dev_file_may_be_spelt_as_csv_spells_them(fit, tmp_path):
     train = tmp_path / "train.jsonl"
     lines = [json.dumps({"text": f"text {i}", "label": i % 2}) for i in range(4)]

@@ -132,6 +132,14 @@ def test_an_exported_model_answers_the_same(run, pair_model, pairs, tmp_path):
     assert before == after
 
 
+def test_an_export_does_not_take_its_models_place(run, pair_model):
+    before = sorted(path.name for path in pair_model.rglob("*"))
+    result = run("export", pair_model, "--output", pair_model)
+    assert result.exit_code == 2
+    assert "choose another --output" in result.stderr
+    assert sorted(path.name for path in pair_model.rglob("*")) == before
+
+
 def test_an_export_lies_beside_its_model_unless_told_otherwise(run, pair_model, pairs, tmp_path):
     original = shutil.copytree(pair_model, tmp_path / "pairs")
     has_integers = {}

@@ -1,11 +1,14 @@
 """Any BERT-style masked language model, from the package, a folder or the hub."""
 
 import logging
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 from safetensors.torch import load_file
@@ -117,10 +120,14 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
             f"The folder {folder} holds no model (it has no config.json): "
             "name a folder written by save_pretrained."
         )
+    # Without a network the hub's library tries for a minute: then only what was fetched before.
+    here_only = folder.is_dir() or not hub_is_known()
     try:
         with quiet_transformers():
-            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-            model, has_head = _load_masked_lm(name)
+            tokenizer = AutoTokenizer.from_pretrained(
+                name, trust_remote_code=False, local_files_only=here_only
+            )
+            model, has_head = _load_masked_lm(name, here_only)
     except CPTuningError:
         raise
     except Exception as error:  # safetensors and tokenizers raise bare ones of their own
@@ -156,13 +163,32 @@ def _restore_buffers(model: PreTrainedModel) -> None:
             raise CPTuningError(f"The embedded model has an unknown buffer {name}.")
 
 
-def _load_masked_lm(name: str | Path) -> tuple[PreTrainedModel, bool]:
+def hub_is_known() -> bool:
+    """Whether the hub's address can be looked up; a proxy would do that for us.
+
+    >>> hub_is_known() in (True, False)
+    True
+    """
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE:
+        return False
+    if getproxies():
+        return True
+    try:
+        return bool(socket.getaddrinfo(urlsplit(ENDPOINT).hostname, None))
+    except OSError:
+        return False
+
+
+def _load_masked_lm(name: str | Path, here_only: bool) -> tuple[PreTrainedModel, bool]:
     """The masked LM; without its head, and saying so, where the file holds no head."""
     model, info = AutoModelForMaskedLM.from_pretrained(
         name,
         dtype=torch.float32,
         use_safetensors=True,
         trust_remote_code=False,
+        local_files_only=here_only,
         output_loading_info=True,
     )
     inside = model.base_model_prefix + "."

@@ -113,9 +113,9 @@ def prepare_libraries() -> None:
     # Read when these packages are imported, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    for package in ("matplotlib", "huggingface_hub"):
-        logging.getLogger(package).setLevel(logging.CRITICAL)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     if not sys.warnoptions:  # Nobody asked for them with python -W.
         warnings.simplefilter("ignore")
     logger = logging.getLogger(cptuning.__name__)

@@ -70,6 +70,12 @@ def fit(
     from cptuning.registry import make_classifier
     from cptuning.storage import check_place
 
+    for option, given in {"--task": task, "--label-words": label_words}.items():
+        if given is not None and method == "cp-tuning":
+            raise CPTuningError(
+                f"{option} is for methods with label words, and cp-tuning has none: "
+                "leave it out, or choose another --method."
+            )
     began = time.monotonic()
     checkpoints = Path(f"{output}.checkpoint")
     classifier = make_classifier(

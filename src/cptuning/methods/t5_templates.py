@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from cptuning.backbone.loading import quiet_transformers
+from cptuning.backbone.loading import hub_is_known, quiet_transformers
 from cptuning.errors import CPTuningError
 from cptuning.methods.task import Labelled
 from cptuning.methods.template_search import PLACES, Filling, taking_turns
@@ -35,11 +36,13 @@ class T5:
         """From a folder or the hub; weights are read from safetensors and no code is run."""
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+        here_only = Path(name).is_dir() or not hub_is_known()
         try:
             with quiet_transformers():
-                tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+                safely = {"trust_remote_code": False, "local_files_only": here_only}
+                tokenizer = AutoTokenizer.from_pretrained(name, **safely)
                 model = AutoModelForSeq2SeqLM.from_pretrained(
-                    name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+                    name, dtype=torch.float32, use_safetensors=True, **safely
                 )
         except Exception as error:  # safetensors and tokenizers raise bare ones of their own
             raise CPTuningError(
