@@ -30,6 +30,7 @@ ORDER = [
     "app",
     "commands",
     "cli",
+    "__main__",
 ]
 # Two neighbours may look at each other inside a function: the estimator saves through storage.
 ALLOWED = {("estimator", "storage")}

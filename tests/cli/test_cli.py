@@ -36,6 +36,12 @@ def test_every_command_explains_itself(run, command):
     assert "Usage:" in result.output
 
 
+def test_the_command_is_a_module_too():
+    words = [sys.executable, "-m", "cptuning", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"cptuning {cptuning.__version__}\n"
+
+
 def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout.strip() == f"cptuning {cptuning.__version__}"
 
