@@ -42,6 +42,13 @@ def test_the_command_is_a_module_too():
     assert done.stdout == f"cptuning {cptuning.__version__}\n"
 
 
+def test_a_closed_standard_output_is_told_in_one_sentence(model, films):
+    words = [sys.executable, "-m", "cptuning", "predict", str(model), str(films)]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: Standard output is closed: name a file with --output.\n"
+
+
 def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout.strip() == f"cptuning {cptuning.__version__}"
 

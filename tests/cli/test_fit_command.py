@@ -92,6 +92,13 @@ def test_labels_of_a_dev_file_may_be_spelt_as_csv_spells_them(fit, tmp_path):
     assert fit("--dev", dev, data=train).exit_code == 0
 
 
+def test_empty_texts_are_warned_of(fit, tmp_path):
+    rows = [("great", "good"), ("", "good"), (" ", "bad"), ("dull", "bad")]
+    data = write_csv(tmp_path / "gaps.csv", ("text", "label"), rows)
+    result = fit(data=data)
+    assert "gaps.csv, line 3 has no text, and 1 more like it." in result.stderr
+
+
 def test_doubtful_rows_are_warned_of(fit, tmp_path):
     rows = [("great", "good"), ("great", "good"), ("dull", "bad"), ("dull", "good"), ("bad", "bad")]
     data = write_csv(tmp_path / "odd.csv", ("text", "label"), rows)

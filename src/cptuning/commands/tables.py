@@ -52,7 +52,7 @@ def described(table: Table, path: str) -> str:
 
 
 def oddities(table: Table, path: str) -> list[str]:
-    """What looks like a mistake in labelled data: repeated texts, and texts with two labels.
+    """What looks like a mistake in labelled data: empty and repeated texts, two labels for one.
 
     >>> from cptuning.data import Examples
     >>> examples = Examples(("hello", "hello", "bye", "bye"))
@@ -77,6 +77,14 @@ def oddities(table: Table, path: str) -> list[str]:
                 f"and {label!r} in {where}"
             )
     lines = []
+    empty = [
+        where
+        for text, where in zip(table.examples, table.where, strict=True)
+        if not "".join(text).strip()
+    ]
+    if empty:
+        more = f", and {len(empty) - 1} more like it" if len(empty) > 1 else ""
+        lines.append(f"{empty[0]} has no text{more}.")
     if repeated:
         rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
         lines.append(f"{file_name(path)}: {rows} a text and its label.")

@@ -76,6 +76,8 @@ def _writer(kind: str, sink: BinaryIO, path: str | Path, safe_cells: bool) -> Ro
 def _sink(path: str | Path) -> Iterator[BinaryIO]:
     """Where the bytes go: standard output, a device, or a file beside the real one until done."""
     if str(path) == STANDARD_STREAM:
+        if sys.stdout is None:
+            raise CPTuningError("Standard output is closed: name a file with --output.")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
