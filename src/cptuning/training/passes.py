@@ -105,6 +105,7 @@ class ReplayedPasses(Passes):
         try:
             losses, replay = self.recorder.record(partial(super().__call__, own))
         except RuntimeError as error:
+            # Not the error itself: who keeps log records would keep the recording's memory.
             _log.info("Training goes on step by step, as recording failed: %s", str(error))
             self._is_recordable = False
         else:
@@ -148,7 +149,7 @@ class GraphRecorder:
                 graph.capture_begin(self.pool, capture_error_mode="thread_local")
                 try:
                     losses = work()
-                except Exception:
+                except BaseException:  # Ctrl-C too
                     self._give_up(graph)
                     raise
                 graph.capture_end()
