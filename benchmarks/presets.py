@@ -11,10 +11,17 @@ a run goes to the output file; started again, the command skips what is there.
 With many variants some are ahead by chance. ``--variants default "tau_n 1/4" --draws 1 2 3 4``
 trains those again with other seeds on the same splits, so that a choice can be confirmed by runs
 that had no part in it.
+
+``--prompts`` compares the preset's prompt with every combination of a few words, places and signs,
+a list that follows from a rule: no earlier look at any score had a part in it. ``--confirm`` takes
+what was ahead by two standard errors in the output file and trains it again with four other seeds,
+into a second file.
 """
 
 import argparse
+import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +36,9 @@ DATASETS = {
     "single": tuple(n for n in PAPER_DATASETS if n not in PAIR_DATASETS),
     "pair": tuple(n for n in PAPER_DATASETS if n in PAIR_DATASETS),
 }
+
+# The seeds of the trainings that confirm a choice.
+CONFIRMATION = [1, 2, 3, 4]
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
@@ -80,9 +90,40 @@ TEMPLATES = {
 }
 
 
-def variants_of(kind: str) -> dict[str, dict[str, object]]:
-    templates = {f"prompt {t}": {"template": t} for t in TEMPLATES[kind]}
-    return VARIANTS | templates
+# Before or after a text, between or after a pair: words, the mask, a sign or none.
+_RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "single": (
+        ("{{a}} {words} [MASK]{sign}", "{words} [MASK]{sign} {{a}}"),
+        ("it is", "it was", "this is", "this was", "that is", "that was"),
+        ("", " .", " !"),
+    ),
+    "pair": (
+        ("{{a}} {words} [MASK]{sign} {{b}}", "{{a}} [SEP] {{b}} {words} [MASK]{sign}"),
+        ("?", "it is", "this is", "these are", "they are", "both are"),
+        ("", " .", " ,"),
+    ),
+}
+
+
+def prompts_of(kind: str) -> list[str]:
+    """Every prompt of the rule.
+
+    >>> len(prompts_of("single")), prompts_of("single")[0], prompts_of("pair")[-1]
+    (36, '{a} it is [MASK]', '{a} [SEP] {b} both are [MASK] ,')
+    """
+    return [place.format(words=words, sign=sign) for place, words, sign in product(*_RULES[kind])]
+
+
+def variants_of(kind: str, *, prompts: bool = False) -> dict[str, dict[str, object]]:
+    """The sweep's variants by name, or the preset and the prompts of the rule."""
+    templates = {
+        f"prompt {t}": {"template": t} for t in (prompts_of(kind) if prompts else TEMPLATES[kind])
+    }
+    return ({"default": {}} if prompts else VARIANTS) | templates
+
+
+def _settings_of(kind: str, variant: str) -> dict[str, object]:
+    return (variants_of(kind, prompts=True) | variants_of(kind))[variant]
 
 
 def held_out(name: str, train: Labelled) -> tuple[list[object], list[str]]:
@@ -97,7 +138,7 @@ def held_out(name: str, train: Labelled) -> tuple[list[object], list[str]]:
 
 
 def one_run(job: Job) -> Job:
-    settings = variants_of(job["kind"])[job["variant"]]
+    settings = _settings_of(job["kind"], job["variant"])
     steps = int(settings.get("steps", PRESETS["default"][job["kind"]].steps))
     train, _ = load_few_shot(job["dataset"], seed=job["seed"])
     classifier = CPTuningClassifier(
@@ -119,7 +160,7 @@ def table(records: Sequence[Job], kind: str) -> str:
     names = DATASETS[kind]
     rows = []
     default = [r for r in records if (r["variant"], r["kind"]) == ("default", kind)]
-    for variant in variants_of(kind):
+    for variant in dict.fromkeys(r["variant"] for r in records if r["kind"] == kind):
         mine = [r for r in records if (r["variant"], r["kind"]) == (variant, kind)]
         cells = []
         for name in names:
@@ -139,11 +180,28 @@ def table(records: Sequence[Job], kind: str) -> str:
 
 def more_than(others: Sequence[Job], mine: Sequence[Job]) -> str:
     """The mean difference in accuracy on the same split, and its standard error over splits."""
+    gap = _gap(others, mine)
+    return "-" if gap is None else f"{gap[0]:+.2f} ± {gap[1]:.2f}"
+
+
+def _gap(others: Sequence[Job], mine: Sequence[Job]) -> tuple[float, float] | None:
     ours, theirs = _by_split(mine), _by_split(others)
     gaps = [ours[split] - theirs[split] for split in ours if split in theirs]
     if len(gaps) < 2:
-        return "-"
-    return f"{np.mean(gaps):+.2f} ± {np.std(gaps, ddof=1) / len(gaps) ** 0.5:.2f}"
+        return None
+    return float(np.mean(gaps)), float(np.std(gaps, ddof=1) / len(gaps) ** 0.5)
+
+
+def ahead(records: Sequence[Job], kind: str) -> list[str]:
+    """The variants that are better than the preset by two standard errors or more."""
+    mine = [r for r in records if r["kind"] == kind]
+    default = [r for r in mine if r["variant"] == "default"]
+    found = []
+    for variant in dict.fromkeys(r["variant"] for r in mine):
+        gap = _gap(default, [r for r in mine if r["variant"] == variant])
+        if gap is not None and gap[0] > 0 and gap[0] >= 2 * gap[1]:
+            found.append(variant)
+    return found
 
 
 def _by_split(records: Sequence[Job]) -> dict[tuple[str, int], float]:
@@ -167,8 +225,25 @@ def main() -> None:
     parser.add_argument("--draws", nargs="*", type=int, default=[0], help="Seeds of the trainings.")
     parser.add_argument("--backbone", default="embedded")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/presets.jsonl"))
+    parser.add_argument("--prompts", action="store_true", help="The prompts of the rule.")
+    parser.add_argument("--confirm", action="store_true", help="Again what was ahead.")
+    parser.add_argument("--output", type=Path, default=None)
     chosen = parser.parse_args()
+    output = chosen.output or Path(f"benchmarks/{'prompts' if chosen.prompts else 'presets'}.jsonl")
+    wanted = {
+        kind: [
+            variant
+            for variant in variants_of(kind, prompts=chosen.prompts)
+            if chosen.variants is None or variant in chosen.variants
+        ]
+        for kind in chosen.kind
+    }
+    draws = chosen.draws
+    if chosen.confirm:
+        records = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+        found = {kind: ahead(records, kind) for kind in chosen.kind}
+        wanted = {kind: ["default", *found[kind]] for kind in found if found[kind]}
+        draws, output = CONFIRMATION, output.with_stem(f"{output.stem}_again")
     jobs = [
         {
             "backbone": chosen.backbone,
@@ -178,15 +253,17 @@ def main() -> None:
             "seed": seed,
             "draw": draw,
         }
-        for kind in chosen.kind
-        for variant in variants_of(kind)
-        if chosen.variants is None or variant in chosen.variants
+        for kind, variants in wanted.items()
+        for variant in variants
         for seed in chosen.seeds
-        for draw in chosen.draws
+        for draw in draws
         for name in DATASETS[kind]
     ]
-    records = run_all(jobs, one_run, chosen.output, chosen.workers)
-    for kind in chosen.kind:
+    if not jobs:
+        print("Nothing is ahead by two standard errors: nothing to confirm.")
+        return
+    records = run_all(jobs, one_run, output, chosen.workers)
+    for kind in wanted:
         print(table(records, kind))
 
 

@@ -4,6 +4,7 @@ import json
 import secrets
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -346,6 +347,10 @@ def versions() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
+    # On a machine that only trains the sources may be there without having been installed.
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    if "cptuning" not in found and project.is_file():
+        found["cptuning"] = tomllib.loads(project.read_text("utf-8"))["project"]["version"]
     return found
 
 

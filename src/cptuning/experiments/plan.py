@@ -222,8 +222,12 @@ def _tasks(
 
 
 def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, Any]:
-    """What all points of a cell's grid have in common."""
-    fixed: dict[str, Any] = {"preset": grid.preset}
+    """What all points of a cell's grid have in common.
+
+    Dev chooses the step by the same rule for every method, as in the paper: a preset's own would
+    favour those that have one.
+    """
+    fixed: dict[str, Any] = {"preset": grid.preset, "selection": "best"}
     if "task" in classifier_class(row.method).parameter_names():
         fixed["task"] = dataset
     if request.steps is not None:

@@ -95,7 +95,8 @@ class Records:
     def add_to_plan(self, cells: list[Cell], backbone: Record) -> None:
         """Say what these cells are, beside those that the directory has already.
 
-        A cell in the place of an earlier one replaces it. A directory is about one backbone.
+        A cell in the place of an earlier one replaces it, but a fast one never a whole one. A
+        directory is about one backbone.
         """
         make_folder(self.folder / "locks")
         with (self.folder / "locks" / "plan").open("w") as file:
@@ -105,6 +106,12 @@ class Records:
                 raise CPTuningError(
                     f"{self.folder} holds results of another backbone "
                     f"({self.backbone['name']}): choose another --output."
+                )
+            smaller = [c for c in cells if c.fast and c.place in earlier]
+            if any(not earlier[cell.place].fast for cell in smaller):
+                raise CPTuningError(
+                    f"{self.folder} holds the whole of this study: choose another --output for "
+                    "the fast version."
                 )
             merged = earlier | {cell.place: cell for cell in cells}
             plan = {"backbone": backbone, "cells": [asdict(c) for c in merged.values()]}

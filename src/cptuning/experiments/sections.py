@@ -17,7 +17,7 @@ from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Record, Records
 from cptuning.experiments.results import Outcome, Scores, outcomes
 from cptuning.experiments.statistics import PairedTest, paired_t_test
-from cptuning.experiments.studies import PARAMETERS, Study, title_of
+from cptuning.experiments.studies import PARAMETERS, SELECTIONS, Study, title_of
 from cptuning.reporting.words import duration
 
 # Which row the others are tested against.
@@ -92,6 +92,8 @@ def _more_tables(study: Study, found: list[Outcome], accuracy: Scores) -> list[T
         tables.append(_ways_table(found))
     if study.name == "prompts":
         tables.append(_prompts_table(accuracy))
+    if study.name == "selection":
+        tables.append(_selection_table(accuracy))
     return tables
 
 
@@ -304,6 +306,33 @@ def _prompts_table(accuracy: Scores) -> Table:
     )
 
 
+def _selection_table(accuracy: Scores) -> Table:
+    """Every method's rows against each other: over the tasks, and task by task."""
+    best, last = SELECTIONS.values()
+    methods = [row.removesuffix(f", {last}") for row in accuracy.rows if row.endswith(last)]
+    pairs = {method: (f"{method}, {last}", f"{method}, {best}") for method in methods}
+    tasks = {method: accuracy.over_tasks(*both) for method, both in pairs.items()}
+    lines = [
+        Line(
+            title_of(method),
+            [
+                _tested(tasks[method]),
+                *(_tested(accuracy.over_seeds(*both, name)) for name in accuracy.datasets),
+            ],
+        )
+        for method, both in pairs.items()
+    ]
+    return Table(
+        "Is the last step better than the best on dev? Difference in points and p",
+        ["", "over tasks", *accuracy.datasets],
+        lines,
+        "Single-tailed paired t-tests. Over tasks a pair is a data set "
+        f"({_pairs(list(tasks.values()))}), in the other columns a split. “Last step”: unless the "
+        "best on dev is better by more than a standard error. Bold: p < 0.05, not corrected for "
+        "the number of tests.",
+    )
+
+
 def _deviations(values: dict[tuple[str, int], float]) -> dict[int, float]:
     """By seed, the standard deviation over the prompts."""
     ordered = sorted(values.items(), key=lambda item: item[0][1])
@@ -346,10 +375,27 @@ def _costs(records: Records, cells: list[Cell]) -> list[str]:
     each = ", ".join(f"{method} {np.median(part):.2f} s" for method, part in seconds.items())
     devices = sorted({run["hardware"]["device"] for run in runs.values()})
     return [
-        f"{len(runs)} training runs, {duration(total)} added up, on {', '.join(devices)}.",
+        f"{len(runs)} training runs, {duration(total)} added up, on {', '.join(devices)}."
+        + _by_the_clock([run for run in runs.values() if "ended" in run]),
         f"A run takes, in the median: {each}.",
         f"Steps of a run: {'; '.join(_budget(list(runs.values()), m) for m in seconds)}.",
     ]
+
+
+def _by_the_clock(runs: Sequence[Record]) -> str:
+    """How long runs took that were made side by side, without the pauses between them.
+
+    >>> runs = [{"seconds": 60, "ended": ended} for ended in (100, 130, 500)]
+    >>> _by_the_clock(runs)
+    ' 3 of them, made side by side, took 2 min 30 s by the clock.'
+    """
+    if not runs:
+        return ""
+    busy = until = 0.0
+    for ended, seconds in sorted((run["ended"], run["seconds"]) for run in runs):
+        busy += ended - max(until, ended - seconds)
+        until = ended
+    return f" {len(runs)} of them, made side by side, took {duration(busy)} by the clock."
 
 
 def _budget(runs: Sequence[Record], method: str) -> str:

@@ -50,6 +50,9 @@ PARAMETERS: dict[str, tuple[str, dict[float, float]]] = {
     "λ": ("contrastive_weight", {w: w for w in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)}),
 }
 
+# How the step is chosen, and what its rows are called.
+SELECTIONS = {"best": "best step", "one-error": "last step"}
+
 
 def title_of(row: str) -> str:
     """A row's name as a paper has it; the names of methods are those of the command otherwise.
@@ -172,6 +175,14 @@ def _inference(_dataset: str) -> list[Row]:
     ]
 
 
+def _selection(_dataset: str) -> list[Row]:
+    return [
+        Row(f"{method}, {kept}", method, {"selection": rule})
+        for method in PAPER_METHODS
+        for rule, kept in SELECTIONS.items()
+    ]
+
+
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
@@ -180,9 +191,8 @@ STUDIES: dict[str, Study] = {
             "The methods on every data set",
             "Is CP-Tuning better than its seven rivals with 16 examples a class? PET has one "
             "pattern here and no unlabelled texts; LM-BFF's templates are filled in by the "
-            "backbone itself (MLM), where the paper has a T5's. Dev chooses the step by accuracy "
-            "for the rivals; CP-Tuning keeps the last step unless dev clearly prefers another "
-            "(“one-error”).",
+            "backbone itself (MLM), where the paper has a T5's. Dev chooses the step, too, by the "
+            "same rule for all: the best one.",
             _main,
             PAPER_DATASETS,
         ),
@@ -237,6 +247,16 @@ STUDIES: dict[str, Study] = {
             "Inference",
             "Do class prototypes do as well as the nearest examples?",
             _inference,
+            rates_only=True,
+        ),
+        Study(
+            "selection",
+            "Which step is kept",
+            "Is it better to keep the step that is best on dev, or the last one unless the best is "
+            "better by more than a standard error (“one-error”), as CP-Tuning's default preset "
+            "does? For every method; the paper has no such study.",
+            _selection,
+            PAPER_DATASETS,
             rates_only=True,
         ),
     )

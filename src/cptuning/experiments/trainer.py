@@ -136,6 +136,7 @@ class Trainer:
         except CPTuningError as error:  # This candidate can't be trained; others may.
             record["failed"] = str(error)
         record["seconds"] = round(time.perf_counter() - started, 3)
+        record["ended"] = round(time.time(), 3)
         record["peak_memory_mb"] = memory.read()
         return Fitted(record, classifier)
 
