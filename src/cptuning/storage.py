@@ -54,7 +54,7 @@ _TEXTS = "support.jsonl"
 _TOKENIZER = "tokenizer.json"
 SEARCH_FACTS = {
     "search": "Searched for",
-    "candidates": "Candidates tuned",
+    "candidates": "Candidates",
     "candidate_steps": "Steps a candidate",
     "pattern_weights": "Patterns and their weights",
 }

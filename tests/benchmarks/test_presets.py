@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from benchmarks.presets import DATASETS, more_than, table, variants_of
+from benchmarks.presets import DATASETS, ahead, more_than, prompts_of, table, variants_of
+from cptuning.methods.settings import PRESETS
 
 FOLDER = Path(__file__).parents[2]
 DOCUMENTED = (FOLDER / "docs/presets.md").read_text("utf-8")
@@ -62,3 +63,32 @@ def test_the_shipped_confirmation_is_of_other_seeds_and_makes_the_documented_tab
     records = shipped("presets_again.jsonl")
     assert {record["draw"] for record in records} == {1, 2, 3, 4}
     assert table(records, "single") in DOCUMENTED
+
+
+def test_the_prompts_of_the_rule_are_all_different_and_the_preset_s_is_one_of_them():
+    for kind in DATASETS:
+        prompts = prompts_of(kind)
+        assert len(prompts) == len(set(prompts)) == 36
+        assert PRESETS["default"][kind].template in prompts
+        assert PRESETS["paper"][kind].template in prompts
+
+
+def test_ahead_is_what_is_better_by_two_standard_errors():
+    def runs(variant, *accuracies):
+        return [run(variant, a, seed=seed) for seed, a in enumerate(accuracies)]
+
+    records = runs("default", 0.80, 0.80, 0.80)
+    records += runs("surely better", 0.82, 0.83, 0.84)
+    records += runs("perhaps better", 0.80, 0.80, 0.90)
+    records += runs("worse", 0.70, 0.71, 0.72)
+    assert ahead(records, "single") == ["surely better"]
+    assert ahead(records, "pair") == []
+
+
+def test_the_shipped_runs_of_prompts_make_the_documented_tables_and_none_is_ahead():
+    records = shipped("prompts.jsonl")
+    for kind in DATASETS:
+        made = table(records, kind)
+        assert len(made.splitlines()) == 2 + 1 + 36
+        assert made in DOCUMENTED
+        assert ahead(records, kind) == []

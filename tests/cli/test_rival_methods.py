@@ -52,7 +52,7 @@ def test_fit_says_how_good_the_model_is_and_info_tells_what_it_is(run, fitted, m
     shown = run("info", folder).stdout
     assert method in shown
     if method.startswith("lm-bff"):
-        assert "candidates tuned" in shown
+        assert "steps a candidate" in shown
 
 
 @pytest.mark.parametrize("method", RIVALS)

@@ -32,3 +32,16 @@ def test_the_runs_need_torch_and_transformers_alone(request_for):
     assert len(keys_of(request.output)) == 4
     assert len(keys_of(request.output, "tests")) == 2
     assert "The report needs" in done.stderr
+
+
+def test_the_version_is_known_where_the_sources_are_not_installed(monkeypatch):
+    import cptuning
+    from cptuning import storage
+
+    def version(package):
+        if package == "cptuning":
+            raise storage.PackageNotFoundError
+        return "1.0"
+
+    monkeypatch.setattr(storage, "version", version)
+    assert storage.versions()["cptuning"] == cptuning.__version__

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cptuning.data import PAPER_DATASETS
 from cptuning.errors import CPTuningError
 from cptuning.experiments.plan import PAPER_GRID, SMALL_GRID, grid_for, key_of, load_split, plan
 from cptuning.experiments.studies import PAPER_METHODS, STUDIES
@@ -67,6 +68,27 @@ def test_the_ablation_changes_one_thing_at_a_time(request_for):
     }
 
 
+def test_dev_chooses_the_step_by_the_same_rule_for_every_method(request_for):
+    for backbone in (SMALL, LARGE):
+        for name in set(STUDIES) - {"selection"}:
+            tasks = plan(request_for(name, methods=(), steps=None, datasets=("MR",)), backbone)
+            assert {s["selection"] for s in settings_of(tasks)} == {"best"}, name
+
+
+def test_the_study_of_that_rule_changes_nothing_else_and_shares_the_runs_of_main(request_for):
+    tasks = plan(request_for("selection", methods=()), SMALL)
+    assert len(tasks) == 2 * len(PAPER_METHODS)
+    for best, last in zip(tasks[::2], tasks[1::2], strict=True):
+        first, second = (settings_of([task])[0] for task in (best, last))
+        assert first.pop("selection") == "best"
+        assert second.pop("selection") == "one-error"
+        assert first == second
+        assert best.cell.row.endswith(", best step")
+        assert last.cell.row.endswith(", last step")
+    main = {key for task in plan(request_for(methods=()), SMALL) for key in task.cell.keys}
+    assert all(set(task.cell.keys) <= main for task in tasks[::2])
+
+
 def test_studies_share_runs_that_are_the_same(request_for):
     main = plan(request_for(methods=("cp-tuning",)), SMALL)
     ablation = plan(request_for("ablation", methods=()), SMALL)
@@ -123,8 +145,9 @@ def test_other_examples_make_another_key(request_for, tmp_path):
 
 def test_every_study_is_about_the_paper_s_tasks():
     for name, study in STUDIES.items():
-        if name not in ("main", "tsne"):
+        if name not in ("main", "selection", "tsne"):
             assert study.datasets == ("SST-2", "MR", "MRPC", "QQP")
+    assert STUDIES["main"].datasets == STUDIES["selection"].datasets == PAPER_DATASETS
     assert STUDIES["tsne"].datasets == ("SST-2", "CR", "SUBJ")
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from cptuning.data import PAPER_DATASETS
+from cptuning.errors import CPTuningError
 from cptuning.experiments.compare import caveats, compare
 from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Records
@@ -201,6 +202,77 @@ def test_a_table_in_latex_has_a_label_and_keeps_what_belongs_together_together(t
     assert [f"\\label{{tab:main-{n}}}" in latex for n in (1, 2, 3)] == [True, True, False]
     assert latex.count("\\addlinespace") == 2
     assert latex.count("\\begin{table*}") == latex.count("\\end{table*}") == 2
+
+
+def test_the_two_rules_for_the_step_are_compared_method_by_method(tmp_path):
+    scores = {
+        ("pet, best step", "MR"): THEIRS,
+        ("pet, last step", "MR"): OURS,
+        ("warp, best step", "MR"): OURS,
+        ("warp, last step", "MR"): THEIRS,
+    }
+    lines = lines_of(made_up(tmp_path, scores, "selection"), "selection", 1)
+    p = stats.ttest_rel(OURS, THEIRS, alternative="greater").pvalue
+    assert lines == {
+        (0, "PET"): ["+2.6 (p –)", f"+2.6 (p {p:.3f})"],
+        (1, "WARP"): ["−2.6 (p –)", f"−2.6 (p {1 - p:.3f})"],
+    }
+
+
+def test_a_fast_version_never_takes_the_place_of_a_whole_one(tmp_path):
+    whole = Cell("main", "pet", "MR", 13, "pet", ("a", "b", "c"))
+    fast = replace(whole, keys=("a", "b"), fast=True)
+    records = Records(tmp_path)
+    records.add_to_plan([fast], SMALL)
+    records.add_to_plan([replace(fast, seed=21)], SMALL)
+    records.add_to_plan([whole], SMALL)
+    with pytest.raises(CPTuningError, match=r"holds the whole of this study: choose another"):
+        records.add_to_plan([fast], SMALL)
+    assert records.planned() == [whole, replace(fast, seed=21)]
+
+
+def test_what_tuning_chose_is_in_the_report(tmp_path):
+    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS, ("pet", "MR"): THEIRS})
+    tried = [
+        {"margin": 0.3, "tau_n": 0.125, "xi": 2.0, "contrastive_weight": 0.5, "k": 3},
+        {"margin": 0.1, "tau_n": 0.25, "xi": 4.0, "contrastive_weight": 0.7, "k": 9},
+    ]
+    cells = []
+    for cell in records.planned():
+        run = records.run(cell.keys[0])
+        keys = []
+        for number, values in enumerate(tried if cell.row == "cp-tuning" else []):
+            key = f"{cell.keys[0]}-{number}"
+            settings = run["configuration"]["settings"] | values | {"inference": "knn"}
+            # Dev prefers the second on all splits but the first.
+            accuracy = 0.9 if (number == 1) == (cell.seed != SEEDS[0]) else 0.8
+            configuration = run["configuration"] | {"settings": settings}
+            dev = {"accuracy": accuracy, "log_loss": 0.1}
+            records.write(
+                "runs", key, run | {"key": key, "configuration": configuration, "dev": dev}
+            )
+            records.write("tests", key, records.test(cell.keys[0]) | {"key": key})
+            keys.append(key)
+        if keys:
+            cells.append(replace(cell, keys=tuple(keys)))
+    records.add_to_plan(cells, SMALL)
+    records = Records(tmp_path)
+    tables = document(records, [STUDIES["main"]]).sections[0].tables
+    (table,) = [table for table in tables if table.caption.startswith("What the tuning chose")]
+    (line,) = table.lines
+    assert line.name == "CP-Tuning, MR"
+    assert [value.whole for value in line.values] == [
+        "0.1 (0.1 to 0.3)",
+        "4 (4 to 8)",
+        "4 (2 to 4)",
+        "0.7 (0.5 to 0.7)",
+        "9 (3 to 9)",
+    ]
+    write_report(records, [STUDIES["main"]], "main")
+    rows = list(csv.DictReader((tmp_path / "main.csv").read_text().splitlines()))
+    ours = [row for row in rows if row["row"] == "cp-tuning"]
+    assert [row["margin"] for row in ours] == ["0.3", "0.1", "0.1", "0.1", "0.1"]
+    assert {row["margin"] for row in rows if row["row"] == "pet"} == {""}
 
 
 def test_what_is_missing_failed_or_fast_is_said(tmp_path):

@@ -158,6 +158,8 @@ def test_a_record_says_all_that_a_run_was(run, request_for):
     assert chosen["versions"]["torch"]
     assert chosen["hardware"]["device"] == "cpu"
     assert chosen["seconds"] > 0
+    assert 0 <= time.time() - chosen["ended"] < 600
+    assert chosen["versions"]["cptuning"]
     assert chosen["peak_memory_mb"] > 0
     assert set(chosen["dev"]) == {"accuracy", "log_loss"}
     score = records.test(chosen["key"])
@@ -311,6 +313,7 @@ def test_a_report_of_nothing_is_refused(run, request_for):
 def test_tuning_trains_more_configurations_and_only_of_cp_tuning(run, request_for):
     run(tune=True, methods=("cp-tuning", "warp"))
     assert len(keys_of(request_for().output)) == (2 + 24) + 2
+    assert "What the tuning chose" in (request_for().output / "main.md").read_text()
 
 
 def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import cptuning
+from cptuning import make_classifier
 from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for, load_backbone
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
@@ -22,6 +23,7 @@ from tests.methods.toys import (
     ARCHITECTURES,
     CPU,
     WORDS,
+    label_words,
     learner_of,
     rival,
     settings_of,
@@ -297,6 +299,14 @@ def test_candidates_are_tuned_and_the_best_on_dev_is_trained(steady, t5):
     assert any(one["held_out_accuracy"] == best["held_out_accuracy"] for one in same)
 
 
+def test_without_held_out_examples_the_first_candidate_is_taken_and_none_is_tuned(steady):
+    texts, labels = toy(2, pair=False)
+    classifier = rival("lm-bff-l", steady["bert"], n_mappings=3, steps=1, validation="none")
+    facts = classifier.fit(texts, labels).training_
+    assert facts["candidates"] > 1
+    assert (facts["candidate_steps"], facts["tried"]) == (0, [])
+
+
 class Tunings:
     """Stands for the tunings of candidates: gives known scores, and leaves the weights changed."""
 
@@ -472,6 +482,50 @@ def test_demonstrations_of_words_of_several_tokens_are_refused(steady):
     )
     with pytest.raises(CPTuningError, match="shorter words"):
         classifier.fit(texts, labels)
+
+
+def test_demonstrations_that_may_be_cut_off_are_told_of(steady, caplog):
+    texts, labels = toy(2, pair=False)
+
+    def told(texts):
+        caplog.clear()
+        rival("lm-bff-l", steady["bert"], n_mappings=0, demonstrations=1, steps=1).fit(
+            texts, labels
+        )
+        return [r.getMessage() for r in caplog.records if "demonstrations" in r.getMessage()]
+
+    assert told(texts) == []
+    (said,) = told([f"{text} {'movie ' * 200}" for text in texts])
+    assert "the model reads" in said
+    assert "the last demonstrations are cut off" in said
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("lm-bff-t", {"template": "{a} so [MASK] ."}, ["The template"]),
+        (
+            "lm-bff-l",
+            {"label_words": label_words(2)},
+            ["The label words"],
+        ),
+        ("lm-bff-l", {"label_words": label_words(2), "n_mappings": 0}, []),
+        ("lm-bff-tl", {"label_words": label_words(2)}, []),  # templates are made with them
+    ],
+)
+def test_what_is_searched_for_although_it_was_given_is_told(steady, caplog, method, given, said):
+    texts, labels = toy(2, pair=False)
+    small = {"n_templates": 1, "n_mappings": 1, "beam": 2, "steps": 1}
+    kept = {name: value for name, value in small.items() if name not in given}
+    if method != "lm-bff-tl":
+        kept.pop("n_mappings" if method == "lm-bff-t" else "n_templates")
+    make_classifier(
+        method, backbone=str(steady["bert"]), verbose=False, device="cpu", validation="none",
+        **kept | {"label_words": label_words(2) if method != "lm-bff-l" else None} | given,
+    ).fit(texts, labels)  # fmt: skip
+    found = [r.getMessage() for r in caplog.records if "not used" in r.getMessage()]
+    assert len(found) == len(said)
+    assert all(one.startswith(part) for one, part in zip(found, said, strict=True))
 
 
 # The search, watched and estimated

@@ -48,6 +48,24 @@ def test_the_final_classifier_learns_what_the_patterns_say(steady, tmp_path):
     assert loaded.settings_ == classifier.settings_
 
 
+def test_a_pattern_given_twice_is_one_and_cross_fitting_does_not_measure_the_classifier(steady):
+    texts, labels = toy(2, pair=False)
+    classifier = rival(
+        "pet",
+        steady["bert"],
+        patterns=(*PATTERNS, PATTERNS[0]),
+        steps=2,
+        distillation_steps=2,
+        validation="cross-fit",
+    ).fit(texts, labels, unlabeled=UNLABELED)
+    assert list(classifier.training_["pattern_weights"]) == ["{a} It was [MASK].", *PATTERNS]
+    assert classifier.training_["validation"] == "none"
+    assert classifier.held_out_score_ is None
+    classifier.fit(texts, labels, texts, labels, unlabeled=UNLABELED)
+    assert classifier.training_["validation"] == "dev"
+    assert classifier.held_out_score_ is not None
+
+
 class Ensemble:
     """Watches the trainings of patterns: where each starts, where it ends, what it says."""
 

@@ -247,10 +247,9 @@ def _print(result: dict[str, Any]) -> None:
             f"{result['validation']}; the commonest class alone: {percent(held_out['majority'])})."
         )
     if "search" in result:
-        typer.echo(
-            f"{result['search']}: {result['candidates']} candidates, tuned for "
-            f"{result['candidate_steps']} steps each where something was held out."
-        )
+        steps = result["candidate_steps"]
+        how = f"tuned for {steps} steps each" if steps else "the one that was found first is taken"
+        typer.echo(f"{result['search']}: {result['candidates']} candidates, {how}.")
     model = result["model"]
     typer.echo(f"The model is in {model} ({result['steps']} steps, {duration(result['seconds'])}).")
     typer.echo(f"Next: cptuning evaluate {model} TEST.csv --report report.html")

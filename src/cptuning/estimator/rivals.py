@@ -8,6 +8,7 @@ method, which ``cptuning.methods.rival_settings`` describes. Methods that ask fo
 data sets, whose manual template and words are then used.
 """
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ from cptuning.prompting import default_template, task_prompt
 if TYPE_CHECKING:
     from cptuning.methods.fitting import Fitted, Fitter
     from cptuning.methods.task import Split
+
+_log = logging.getLogger("cptuning")
 
 
 @takes_settings()
@@ -132,7 +135,24 @@ class LMBFFClassifier(WordClassifier):
     def _train(self, training: Training) -> "Fitted[Any]":
         from cptuning.methods.lm_bff import fit_candidates
 
+        self._warn_of_unused(training.settings)
         return fit_candidates(training.split, training.folds, *training.essentials)
+
+    def _warn_of_unused(self, settings: LMBFFSettings) -> None:
+        """Say which of the given things is searched for instead."""
+        if self.template is not None and settings.n_templates:
+            _log.warning(
+                "The template that was given is not used: %s searches for templates "
+                "(n_templates=0 keeps it).",
+                self.method,
+            )
+        # Templates are searched for with the given words in them.
+        if self.label_words is not None and settings.n_mappings and not settings.n_templates:
+            _log.warning(
+                "The label words that were given are not used: %s searches for words "
+                "(n_mappings=0 keeps them).",
+                self.method,
+            )
 
     def _estimate(self, training: Training) -> float:
         from cptuning.methods.lm_bff import estimate_seconds

@@ -11,7 +11,7 @@ from cptuning.experiments.document import Document, Line, Picture, Section, Tabl
 from cptuning.experiments.records import Records
 from cptuning.experiments.results import Outcome, outcomes
 from cptuning.experiments.sections import document
-from cptuning.experiments.studies import Study
+from cptuning.experiments.studies import TUNED, Study
 from cptuning.reporting.page import page, table_html
 
 COLUMNS = (
@@ -28,6 +28,8 @@ COLUMNS = (
     "dev_accuracy",
     "learning_rate",
     "batch_size",
+    *TUNED.values(),
+    "inference",
     "best_step",
     "seconds",
     "key",
@@ -68,8 +70,7 @@ def table_of_seeds(found: Sequence[Outcome]) -> str:
             **{name: getattr(one.cell, name) for name in COLUMNS[:5]},
             **one.test,
             "test_rows": one.test["rows"],
-            "learning_rate": settings["learning_rate"],
-            "batch_size": settings["batch_size"],
+            **{name: settings[name] for name in COLUMNS if name in settings},
             "best_step": one.run["best_step"],
             "seconds": one.run["seconds"],
         }

@@ -17,7 +17,7 @@ from cptuning.experiments.plan import Cell
 from cptuning.experiments.records import Record, Records
 from cptuning.experiments.results import Outcome, Scores, outcomes
 from cptuning.experiments.statistics import PairedTest, paired_t_test
-from cptuning.experiments.studies import PARAMETERS, SELECTIONS, Study, title_of
+from cptuning.experiments.studies import PARAMETERS, SELECTIONS, TUNED, Study, title_of
 from cptuning.reporting.words import duration
 
 # Which row the others are tested against.
@@ -69,7 +69,7 @@ def _section(study: Study, records: Records, cells: list[Cell], found: list[Outc
                 tables.append(_score_table(study, part, majority, theirs, by))
         if f1.values and len(parts) == 1:
             tables.append(_f1_table(f1))
-        tables += _more_tables(study, found, accuracy)
+        tables += _more_tables(study, found, accuracy) + _tuning_tables(records, found)
         pictures = _pictures(study, records, found, accuracy, theirs)
     return Section(
         study.name,
@@ -331,6 +331,40 @@ def _selection_table(accuracy: Scores) -> Table:
         "best on dev is better by more than a standard error. Bold: p < 0.05, not corrected for "
         "the number of tests.",
     )
+
+
+def _tuning_tables(records: Records, found: Sequence[Outcome]) -> list[Table]:
+    """The values that --tune chose: the median over the splits, the smallest and the largest."""
+    chosen: dict[tuple[str, str], list[Record]] = {}
+    for one in found:
+        tried = [run["configuration"]["settings"] for run in map(records.run, one.cell.keys) if run]
+        if any(
+            len({repr(settings.get(name)) for settings in tried}) > 1 for name in TUNED.values()
+        ):
+            place = (one.cell.row, one.cell.dataset)
+            chosen.setdefault(place, []).append(one.run["configuration"]["settings"])
+    if not chosen:
+        return []
+    lines = []
+    for (row, name), runs in chosen.items():
+        columns = [[run[setting] for run in runs] for setting in TUNED.values()]
+        columns = [
+            [1 / value for value in column] if "/" in symbol else column
+            for symbol, column in zip(TUNED, columns, strict=True)
+        ]
+        values = [
+            Value(f"{np.median(c):.3g}", detail=f"{min(c):.3g} to {max(c):.3g}") for c in columns
+        ]
+        lines.append(Line(f"{title_of(row)}, {name}", values))
+    return [
+        Table(
+            "What the tuning chose: median over the splits",
+            ["", *TUNED],
+            lines,
+            "In brackets the smallest and the largest. Where the preset's own inference was "
+            "chosen, k has no effect if that is one of prototypes; the CSV file has every split.",
+        )
+    ]
 
 
 def _deviations(values: dict[tuple[str, int], float]) -> dict[int, float]:

@@ -50,6 +50,9 @@ PARAMETERS: dict[str, tuple[str, dict[float, float]]] = {
     "λ": ("contrastive_weight", {w: w for w in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)}),
 }
 
+# What --tune chooses: the symbol, and the setting's name.
+TUNED = {symbol: setting for symbol, (setting, _) in PARAMETERS.items()} | {"k": "k"}
+
 # How the step is chosen, and what its rows are called.
 SELECTIONS = {"best": "best step", "one-error": "last step"}
 

@@ -44,6 +44,15 @@ class Demonstrations:
         # Training draws by the untrained model's similarities, which are computed once.
         self._untrained = self.encoder.embed_encodings(self._encodings)
 
+    @property
+    def longest(self) -> int:
+        """How many tokens a training text has with its demonstrations, at most."""
+        of_class = [
+            max((len(self._shown[i]) for i in np.flatnonzero(self.labels == label)), default=0)
+            for label in range(len(self.head.tokens))
+        ]
+        return max(map(len, self._encodings)) + sum(of_class)
+
     def for_training(
         self, encodings: Sequence[Encoding], rows: IntArray, seed: Sequence[int]
     ) -> list[Encoding]:

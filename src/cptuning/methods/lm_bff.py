@@ -1,5 +1,6 @@
 """LM-BFF: templates and label words that are searched for, tuned as candidates, chosen on dev."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,8 @@ from cptuning.methods.rival_settings import LMBFFSettings
 from cptuning.methods.task import Labelled, Split
 from cptuning.methods.word_learner import WordLearner
 from cptuning.methods.words import WordHead
+
+_log = logging.getLogger("cptuning")
 
 
 class LMBFF(WordLearner[LMBFFSettings]):
@@ -75,10 +78,18 @@ def fit_candidates(
         # Of equally good ones the first, which the search ranked higher.
         chosen = candidates[max(range(len(scores)), key=lambda i: (scores[i], -i))]
     fitted = Fitter(LMBFF(backbone, chosen, run, classes), run).fit(split, folds)
+    shown = fitted.task.scorer.demonstrations
+    if shown is not None and shown.longest > backbone.max_length and run.processes.is_main:
+        _log.warning(
+            "A text with its demonstrations may have %d tokens, and the model reads %d: the last "
+            "demonstrations are cut off then. A smaller max_length leaves room for them.",
+            shown.longest,
+            backbone.max_length,
+        )
     facts: dict[str, Any] = {
         "search": search.name,
         "candidates": len(candidates),
-        "candidate_steps": _tuning(settings).steps,
+        "candidate_steps": _tuning(settings).steps if tried else 0,
         "tried": tried,
     }
     return replace(fitted, facts=facts)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -60,7 +61,7 @@ def fit_patterns(
             "give unlabeled texts, or a single pattern."
         )
     put_back = snapshot(backbone)
-    templates = (settings.template, *settings.patterns)
+    templates = tuple(dict.fromkeys((settings.template, *settings.patterns)))
     # All are read before the first is trained: a mistake in the last one shows at once.
     weights: list[float] = []
     for template in templates:
@@ -84,7 +85,10 @@ def fit_patterns(
     mean = total / sum(weights)
     student = Student(backbone, settings, run, classes, split.unlabeled, mean)
     fitted = Fitter(student, run, "classifier").fit(replace(split, unlabeled=None))
-    return replace(fitted, facts={"pattern_weights": dict(zip(templates, weights, strict=True))})
+    facts: dict[str, Any] = {"pattern_weights": dict(zip(templates, weights, strict=True))}
+    if split.dev is None:  # Cross-fitting was for the patterns; nothing was held out of its texts.
+        facts["validation"] = "none"
+    return replace(fitted, facts=facts)
 
 
 class Student(FineTuning):
