@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from cptuning.export.folding import fold, with_fast_gelu
 from cptuning.export.graph import MICROSOFT, Graph
 from cptuning.inference.onnx_encoder import run, session
 from cptuning.prompting import Encoding
@@ -45,6 +46,7 @@ def quantized(
     that ``row_input`` tells, stays as it is: it costs next to nothing, and is what the embedding is
     made of.
     """
+    model = with_fast_gelu(model)
     graph = Graph(model)
     one_row = _made_from(graph, row_input)
     products = [
@@ -61,6 +63,7 @@ def quantized(
         _quantize_product(graph, node, seen)
     for node in tables:
         _shorten_table(graph, node)
+    fold(graph)
     return graph.model()
 
 
