@@ -104,8 +104,3 @@ for command in (
 ):
     app.command()(command)
 app.command("app")(page)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

@@ -34,7 +34,7 @@ def run() -> Callable[..., Result]:
 
 def start(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
     """Starts the command as a process of its own."""
-    code = "from cptuning.cli import main; main()"
+    code = "from cptuning.__main__ import main; main()"
     return start_python(code, *arguments, stdin=subprocess.PIPE, **options)
 
 

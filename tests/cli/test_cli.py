@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import start, write_csv
 
 import cptuning
-from cptuning.cli import main
+from cptuning.__main__ import main
 
 COMMANDS = (
     "fit predict evaluate explain add info export learning-curve demo methods".split()  # noqa: SIM905
@@ -143,3 +143,20 @@ def test_the_command_is_the_one_that_the_package_installs():
 
     [script] = entry_points(group="console_scripts", name="cptuning")
     assert script.load() is main
+
+
+def test_ctrl_c_while_it_starts_shows_no_traceback():
+    code = """
+import sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cptuning.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from cptuning.__main__ import main
+main()
+"""
+    stopped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "")

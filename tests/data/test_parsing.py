@@ -89,6 +89,27 @@ def test_standard_input(monkeypatch):
     assert rows_in("-", format="jsonl") == [{"text": "a"}]
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        b'text,label\n"a\tb, c",x\n',
+        b'text\tlabel\n"a\tb, c"\tx\n',
+        b'{"text": "a\\tb, c", "label": "x"}\n',
+        b'\xef\xbb\xbf  {"text": "a\\tb, c", "label": "x"}\n',
+    ],
+    ids=["csv", "tsv", "jsonl", "jsonl after a mark"],
+)
+def test_what_standard_input_holds_is_known_by_its_first_line(monkeypatch, written):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
+    assert rows_in("-") == [{"text": "a\tb, c", "label": "x"}]
+
+
+def test_nothing_on_standard_input_is_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(CPTuningError, match="standard input"):
+        list(records("-"))
+
+
 def test_a_row_stands_where_it_begins(tmp_path):
     path = written(tmp_path / "t.csv", 'text\n"two\nlines"\n\n"more\r\n\r\nlines"\nlast\n')
     assert places_in(path) == ["line 2", "line 5", "line 8"]

@@ -40,6 +40,6 @@ if __name__ == "__main__":
         wait_at(Path(arguments[1]))
         arguments = arguments[2:]
     sys.argv[1:] = arguments
-    from cptuning.cli import main
+    from cptuning.__main__ import main
 
     main()

@@ -56,10 +56,24 @@ def records(
         name = file_name(path)
         with _reading(name, "gzip"), _opened(path) as stream:
             lines = _decoded(stream, name)
+            if str(path) == STANDARD_STREAM and format is None:
+                first = next(lines, "")
+                kind, lines = _kind_of(first), chain([first] if first else [], lines)
             if kind == "jsonl":
                 yield from _jsonl(lines, name)
             else:
                 yield from _csv(lines, name, "," if kind == "csv" else "\t")
+
+
+def _kind_of(first_line: str) -> str:
+    r"""What a stream holds, which has no name to tell it, by its first line.
+
+    >>> _kind_of('{"text": "hello"}'), _kind_of("text\tlabel\n"), _kind_of("text,label\n")
+    ('jsonl', 'tsv', 'csv')
+    """
+    if first_line.lstrip().startswith("{"):
+        return "jsonl"
+    return "tsv" if "\t" in first_line and "," not in first_line else "csv"
 
 
 def _check_file(path: Path) -> None:
