@@ -310,7 +310,7 @@ def test_int8_graphs_are_smaller(embedded):
 def test_words_are_hardly_rounded(embedded):
     """What is wrong with a word is wrong in all that is computed from it."""
     nodes = embedded.exact.graph.node
-    first = next(node.input[0] for node in nodes if node.op_type == "LayerNormalization")
+    first = next(node.output[0] for node in nodes if node.op_type == "LayerNormalization")
     expected, found = (
         activations(model, [first], embedded.samples)[first]
         for model in (embedded.exact, embedded.rounded)

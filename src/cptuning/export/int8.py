@@ -18,7 +18,6 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from cptuning.export.folding import fold, with_fast_gelu
 from cptuning.export.graph import MICROSOFT, Graph
 from cptuning.inference.onnx_encoder import run, session
 from cptuning.prompting import Encoding
@@ -46,7 +45,6 @@ def quantized(
     that ``row_input`` tells, stays as it is: it costs next to nothing, and is what the embedding is
     made of.
     """
-    model = with_fast_gelu(model)
     graph = Graph(model)
     one_row = _made_from(graph, row_input)
     products = [
@@ -63,7 +61,6 @@ def quantized(
         _quantize_product(graph, node, seen)
     for node in tables:
         _shorten_table(graph, node)
-    fold(graph)
     return graph.model()
 
 
