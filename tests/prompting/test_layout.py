@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.prompting import Layout, SpecialTokens, Template
+from cptuning.prompting import layout as layout_module
 from cptuning.prompting.layout import shares
 
 KINDS = ("bert", "roberta", "albert", "modernbert")
@@ -428,6 +429,31 @@ def test_examples_keep_their_order_and_do_not_depend_on_each_other(kind):
     together = layout_of(kind).encode(Examples(texts))
     for text, encoding in zip(texts, together, strict=True):
         np.testing.assert_array_equal(encoding.ids, encode(layout_of(kind), text).ids)
+
+
+def test_the_same_texts_are_tokenized_once_unless_they_are_long(monkeypatch):
+    tokenized = []
+    plain = layout_module._ids_of
+
+    def ids_of(tokenizer, texts):
+        tokenized.append(texts)
+        return plain(tokenizer, texts)
+
+    monkeypatch.setattr(layout_module, "_ids_of", ids_of)
+    layout_module._remembered_ids.cache_clear()
+    few, other = Examples(("good film", "bad film")), Examples(("good film", "bad"))
+    # Another layout of the same tokenizer, as another run of a sweep makes it.
+    first, second = (layout_of.__wrapped__("bert").encode(few) for _ in range(2))
+    assert len(tokenized) == 1
+    assert [one.ids.tolist() for one in first] == [one.ids.tolist() for one in second]
+    layout_of("bert").encode(other)
+    layout_of("roberta").encode(few)
+    layout_of("bert", "it is [MASK] {a}").encode(few)  # with a space before the text
+    assert len(tokenized) == 4
+    long = Examples(("film " * 200_000,))
+    for _ in range(2):
+        layout_of("bert").encode(long)
+    assert len(tokenized) == 6
 
 
 def test_pairs_and_single_texts_each_need_a_template_of_their_kind():

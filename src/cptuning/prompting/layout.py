@@ -16,6 +16,8 @@ from cptuning.errors import CPTuningError
 from cptuning.prompting.template import Mask, Part, Prompts, Separator, Template, Text, Words
 
 IntArray = NDArray[np.int64]
+# Texts of so many characters together are few enough for their tokens to be kept.
+_MOST_REMEMBERED = 500_000
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,11 @@ class Layout:
         before, part = self._place_of(which)
         starts_segment = before is None or isinstance(before, Separator)
         space = " " if part.spaced and not starts_segment else ""
-        taken = [part.of(text) for text in texts]
-        encoded = self._tokenizer.encode_batch_fast(
-            [space + text if text else "" for text in taken], add_special_tokens=False
-        )
-        return [item.ids for item in encoded]
+        taken = (part.of(text) for text in texts)
+        read = tuple(space + text if text else "" for text in taken)
+        if sum(map(len, read)) <= _MOST_REMEMBERED:
+            return _remembered_ids(self._given, read)
+        return _ids_of(self._tokenizer, read)
 
     def _place_of(self, which: str) -> tuple[Part | None, Text]:
         """The part of a text, and the part before it."""
@@ -249,6 +251,17 @@ def _plain_copy(tokenizer: str) -> Tokenizer:
     copy.no_padding()
     copy.encode_special_tokens = True
     return copy
+
+
+def _ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+    return [item.ids for item in encoded]
+
+
+@lru_cache(maxsize=8)
+def _remembered_ids(tokenizer: str, texts: tuple[str, ...]) -> list[list[int]]:
+    """The same, once: a sweep trains on the same examples again and again."""
+    return _ids_of(_plain_copy(tokenizer), texts)
 
 
 def shares(room: int, lengths: dict[str, int]) -> dict[str, int]:
