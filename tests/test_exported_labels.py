@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
     "CPTUNING_DATA" not in os.environ, reason="CPTUNING_DATA does not name the data sets' folder"
 )
 
-ROWS = 40  # of each test set; python -m benchmarks.agreement compares them whole
+ROWS = 250  # of each test set; python -m benchmarks.agreement compares them whole
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def agreements(models):
 @pytest.mark.parametrize("name", PAPER_DATASETS)
 def test_the_labels_are_those_of_torch(agreements, name):
     found = agreements[name, "float32"]
-    assert found.texts == ROWS
+    assert found.texts == ROWS  # No test set is smaller.
     assert found.ties < ROWS / 4
     assert found.other_labels == 0
     assert found.cosine > 1 - 1e-5
@@ -53,7 +53,7 @@ def test_the_labels_are_those_of_torch(agreements, name):
 def test_in_8_bits_the_vectors_are_nearly_the_same(agreements, name):
     found = agreements[name, "int8"]
     assert found.cosine > 0.985
-    assert found.other_labels <= 1  # of forty: no set falls apart
+    assert found.other_labels <= 0.02 * ROWS  # No set falls apart.
 
 
 def test_in_8_bits_nearly_all_labels_are_the_same(agreements):
