@@ -419,16 +419,16 @@ def _costs(records: Records, cells: list[Cell]) -> list[str]:
 def _by_the_clock(runs: Sequence[Record]) -> str:
     """How long runs took that were made side by side, without the pauses between them.
 
-    >>> runs = [{"seconds": 60, "ended": ended} for ended in (100, 130, 500)]
-    >>> _by_the_clock(runs)
-    ' 3 of them, made side by side, took 2 min 30 s by the clock.'
+    >>> spans = {100: 60, 130: 60, 160: 120, 500: 60}  # 40 to 160, and 440 to 500
+    >>> _by_the_clock([{"ended": ended, "seconds": took} for ended, took in spans.items()])
+    ' 4 of them, made side by side, took 3 min by the clock.'
     """
     if not runs:
         return ""
     busy = until = 0.0
-    for ended, seconds in sorted((run["ended"], run["seconds"]) for run in runs):
-        busy += ended - max(until, ended - seconds)
-        until = ended
+    for began, ended in sorted((run["ended"] - run["seconds"], run["ended"]) for run in runs):
+        busy += max(0.0, ended - max(until, began))
+        until = max(until, ended)
     return f" {len(runs)} of them, made side by side, took {duration(busy)} by the clock."
 
 
