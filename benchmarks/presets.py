@@ -13,9 +13,8 @@ trains those again with other seeds on the same splits, so that a choice can be 
 that had no part in it.
 
 ``--prompts`` compares the preset's prompt with every combination of a few words, places and signs,
-a list that follows from a rule: no earlier look at any score had a part in it. ``--confirm`` takes
-what was ahead by two standard errors in the output file and trains it again with four other seeds,
-into a second file.
+a list that follows from a rule and not from earlier scores. ``--confirm`` takes what was ahead by
+two standard errors in the output file and trains it again with four other seeds, into a second file.
 """
 
 import argparse
