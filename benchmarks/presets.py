@@ -14,7 +14,7 @@ that had no part in it.
 
 ``--prompts`` compares the preset's prompt with every combination of a few words, places and signs,
 a list that follows from a rule and not from earlier scores. ``--confirm`` takes what was ahead by
-two standard errors in the output file and trains it again with four other seeds, into a second file.
+two standard errors in the output file and trains it again with four other seeds, into another.
 """
 
 import argparse
