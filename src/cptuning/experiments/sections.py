@@ -417,11 +417,11 @@ def _costs(records: Records, cells: list[Cell]) -> list[str]:
 
 
 def _by_the_clock(runs: Sequence[Record]) -> str:
-    """How long runs took that were made side by side, without the pauses between them.
+    """How long runs took that may have been made side by side, without the pauses between them.
 
     >>> spans = {100: 60, 130: 60, 160: 120, 500: 60}  # 40 to 160, and 440 to 500
     >>> _by_the_clock([{"ended": ended, "seconds": took} for ended, took in spans.items()])
-    ' 4 of them, made side by side, took 3 min by the clock.'
+    ' 4 of them took 3 min by the clock, one every 45 s.'
     """
     if not runs:
         return ""
@@ -429,7 +429,11 @@ def _by_the_clock(runs: Sequence[Record]) -> str:
     for began, ended in sorted((run["ended"] - run["seconds"], run["ended"]) for run in runs):
         busy += max(0.0, ended - max(until, began))
         until = max(until, ended)
-    return f" {len(runs)} of them, made side by side, took {duration(busy)} by the clock."
+    each = busy / len(runs)
+    return (
+        f" {len(runs)} of them took {duration(busy)} by the clock, one every "
+        f"{f'{each:.2f} s' if each < 10 else duration(each)}."
+    )
 
 
 def _budget(runs: Sequence[Record], method: str) -> str:

@@ -60,6 +60,9 @@ def mask_batch(
     columns: list[IntArray] = []
     ids: list[IntArray] = []
     for row, (encoding, seed) in enumerate(zip(encodings, seeds, strict=True)):
+        if rate == 0 or not encoding.is_text.any():  # Drawing nothing takes time, too.
+            masked.append(encoding)
+            continue
         hidden, chosen = mask_text(
             encoding, np.random.default_rng(seed), rate=rate, mask=mask, vocabulary=vocabulary
         )
@@ -67,4 +70,5 @@ def mask_batch(
         rows.append(np.full(len(chosen), row, dtype=np.int64))
         columns.append(chosen)
         ids.append(encoding.ids[chosen])
-    return masked, Targets(np.concatenate(rows), np.concatenate(columns), np.concatenate(ids))
+    none = [np.zeros(0, dtype=np.int64)]
+    return masked, Targets(*(np.concatenate(none + parts) for parts in (rows, columns, ids)))

@@ -12,10 +12,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cptuning.errors import CPTuningError
 from cptuning.training.checkpoint import Checkpoint, Checkpointer
-from cptuning.training.passes import GraphRecorder, Passes, ReplayedPasses
 from cptuning.training.plan import Selection, TrainingPlan
 from cptuning.training.processes import Processes
+from cptuning.training.replays import GraphRecorder
 from cptuning.training.sharding import Sharded
+from cptuning.training.steps import ReplayedStepper, Stepper
 
 
 @dataclass(frozen=True, order=True)
@@ -155,7 +156,7 @@ def train(
     elif processes.count > 1:
         model = DistributedDataParallel(task.objective, find_unused_parameters=True)
     optimizer = _optimizer(groups, plan)
-    passes = _passes(model, task, plan, processes)
+    stepper = _stepper(model, optimizer, task, plan, processes)
     last = plan.steps if stop_after is None else min(stop_after, plan.steps)
     history, best, start = History(), None, 0
     if checkpointer and (found := checkpointer.load()):
@@ -195,13 +196,12 @@ def train(
                     raise KeyboardInterrupt
                 if step == last:
                     break
-                losses = _one_step(passes, task, plan, optimizer, step)
+                losses = _one_step(stepper, task, plan, device, step)
                 for callback in callbacks:
                     callback.on_step(step + 1, losses)
         finally:
             model.eval()
-            optimizer.zero_grad(set_to_none=True)
-            passes.close()
+            stepper.close()
             for callback in callbacks:
                 callback.on_end(step)
     history.last_step = step
@@ -216,8 +216,9 @@ def train(
 
 
 def _require_finite(trained: dict[str, nn.Parameter], plan: TrainingPlan) -> None:
-    # One question to the device, not one a parameter.
-    if not torch.stack([torch.isfinite(p).all() for p in trained.values()]).all():
+    # The largest of all weights: one question to the device, not one a parameter.
+    largest = torch.nn.utils.get_total_norm(trained.values(), norm_type=math.inf)
+    if not torch.isfinite(largest):
         raise CPTuningError(
             f"Training ended in numbers that are not finite: lower learning_rate, "
             f"which is {plan.learning_rate:g}."
@@ -225,30 +226,35 @@ def _require_finite(trained: dict[str, nn.Parameter], plan: TrainingPlan) -> Non
 
 
 def _one_step(
-    passes: Passes,
-    task: Task,
-    plan: TrainingPlan,
-    optimizer: torch.optim.Optimizer,
-    step: int,
+    stepper: Stepper, task: Task, plan: TrainingPlan, device: torch.device, step: int
 ) -> dict[str, Tensor]:
     # Dropout is drawn from the step's own seed: nothing of the generator needs to be saved.
-    torch.manual_seed(plan.seed * 1_000_003 + step)
-    if not passes.model.training:  # Telling every module of a large model takes a millisecond.
-        passes.model.train()
-    losses: dict[str, Tensor] = {}
-    for part in range(plan.accumulate):
-        losses = passes(task.inputs(step * plan.accumulate + part))
-    if plan.clip_norm > 0:
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        torch.nn.utils.clip_grad_norm_(parameters, plan.clip_norm)
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * plan.rate(step)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=not passes.keeps_gradients)
-    return losses
+    _draw_from(plan.seed * 1_000_003 + step, device)
+    if not stepper.model.training:  # Telling every module of a large model takes a millisecond.
+        stepper.model.train()
+    first = step * plan.accumulate
+    batches = [task.inputs(batch) for batch in range(first, first + plan.accumulate)]
+    return stepper(batches, plan.rate(step))
 
 
-def _passes(model: nn.Module, task: Task, plan: TrainingPlan, processes: Processes) -> Passes:
+def _draw_from(seed: int, device: torch.device) -> None:
+    """Seed the generators that a step can draw from."""
+    if device.type not in ("cpu", "cuda"):
+        torch.manual_seed(seed)
+        return
+    # The above tells every kind of device that there is, which takes half a millisecond.
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+
+
+def _stepper(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    task: Task,
+    plan: TrainingPlan,
+    processes: Processes,
+) -> Stepper:
     alone = processes.count == 1 and not processes.sharded
     device = processes.device
 
@@ -257,8 +263,8 @@ def _passes(model: nn.Module, task: Task, plan: TrainingPlan, processes: Process
 
     if device.type == "cuda" and alone and task.replayable and plan.replay:
         recorder = GraphRecorder(device)
-        return ReplayedPasses(model, precision, 1 / plan.accumulate, recorder=recorder)
-    return Passes(model, precision, 1 / plan.accumulate)
+        return ReplayedStepper(model, optimizer, precision, plan.clip_norm, recorder=recorder)
+    return Stepper(model, optimizer, precision, plan.clip_norm)
 
 
 def _optimizer(groups: list[dict[str, object]], plan: TrainingPlan) -> torch.optim.Optimizer:

@@ -1,4 +1,4 @@
-"""The forward and backward pass of a step; on a GPU, recorded once and then replayed.
+"""Work that is recorded once and then replayed, so that the host need not tell it again.
 
 A GPU is done with a small batch sooner than Python has told it what to do: a step of a few-shot
 training is some thousand small kernels, and most of its time the GPU waits for the next. A CUDA
@@ -6,15 +6,15 @@ graph is a recording of all of them, which the host starts at once.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 _log = logging.getLogger("cptuning")
 
@@ -23,42 +23,21 @@ Tensors = dict[str, Tensor]
 _one_at_a_time = Lock()
 
 
-@dataclass
-class Passes:
-    """A call reads a batch, adds to the gradients and gives the losses."""
-
-    model: nn.Module
-    precision: Callable[[], AbstractContextManager[object]]
-    share: float = 1.0
-    """What the batch counts in the step."""
-    keeps_gradients = False
-    """Whether the gradients' memory must stay theirs from step to step."""
-
-    def close(self) -> None:
-        """Training is over: give back what it took."""
-
-    def __call__(self, inputs: Tensors) -> Tensors:
-        """Forward and backward."""
-        with self.precision():
-            losses: Tensors = self.model(**inputs)
-        torch.autograd.backward(losses["loss"] * self.share)
-        return {name: value.detach() for name, value in losses.items()}
-
-
 @dataclass(frozen=True)
 class Recording:
-    """A pass that can be repeated with whatever its inputs hold by then."""
+    """Work that can be repeated with whatever its inputs hold by then."""
 
-    inputs: Tensors
-    losses: Tensors
+    inputs: Sequence[Tensors]
+    results: Tensors
     replay: Callable[[], None]
 
-    def __call__(self, inputs: Tensors) -> Tensors:
-        """Forward and backward on other inputs of the same shapes."""
-        for name, value in inputs.items():
-            self.inputs[name].copy_(value)
+    def __call__(self, inputs: Sequence[Tensors]) -> Tensors:
+        """Do it on other inputs of the same shapes."""
+        for own, other in zip(self.inputs, inputs, strict=True):
+            for name, value in other.items():
+                own[name].copy_(value)
         self.replay()
-        return {name: value.clone() for name, value in self.losses.items()}
+        return {name: value.clone() for name, value in self.results.items()}
 
 
 class Recorder(Protocol):
@@ -70,29 +49,29 @@ class Recorder(Protocol):
 
 
 @dataclass
-class ReplayedPasses(Passes):
-    """The same, for a model that does the same work for all inputs of the same shapes.
+class Replays:
+    """Work that is done again and again, the same for all inputs of the same shapes.
 
-    The first batch of a shape is read as ever, which also makes the gradients; the second is
-    recorded, and from then on the recording is replayed. What can't be recorded, because the host
-    has to know a result before it can go on, is read as ever.
+    The first time with inputs of such shapes it is done as ever, which also makes what it leaves
+    behind, such as an optimiser's state; the second time it is recorded, and from then on the
+    recording is replayed. What can't be recorded, because the host has to know a result before it
+    can go on, is done as ever.
     """
 
-    keeps_gradients = True
-    _: KW_ONLY
+    work: Callable[[Sequence[Tensors]], Tensors]
     recorder: Recorder
     recordings: dict[object, Recording] = field(default_factory=dict)
     _seen: set[object] = field(default_factory=set)
     _is_recordable: bool = True
 
-    def __call__(self, inputs: Tensors) -> Tensors:
-        """Forward and backward, replayed where they can be."""
-        shape = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
-        if shape in self._seen and shape not in self.recordings and self._is_recordable:
-            self._record(shape, inputs)
-        self._seen.add(shape)
-        again = self.recordings.get(shape)
-        return again(inputs) if again else super().__call__(inputs)
+    def __call__(self, inputs: Sequence[Tensors]) -> Tensors:
+        """What the work gives with these inputs."""
+        shapes = tuple((name, t.shape, t.dtype) for part in inputs for name, t in part.items())
+        if shapes in self._seen and shapes not in self.recordings and self._is_recordable:
+            self._record(shapes, inputs)
+        self._seen.add(shapes)
+        again = self.recordings.get(shapes)
+        return again(inputs) if again else self.work(inputs)
 
     def close(self) -> None:
         """Free the recordings' memory, which nothing else may use as long as torch keeps it."""
@@ -100,22 +79,22 @@ class ReplayedPasses(Passes):
             self.recordings.clear()
             torch.cuda.empty_cache()
 
-    def _record(self, shape: object, inputs: Tensors) -> None:
-        own = {name: value.clone() for name, value in inputs.items()}
+    def _record(self, shapes: object, inputs: Sequence[Tensors]) -> None:
+        own = [{name: value.clone() for name, value in part.items()} for part in inputs]
         try:
-            losses, replay = self.recorder.record(partial(super().__call__, own))
+            results, replay = self.recorder.record(partial(self.work, own))
         except RuntimeError as error:
             # Not the error itself: who keeps log records would keep the recording's memory.
             _log.info("Training goes on step by step, as recording failed: %s", str(error))
             self._is_recordable = False
         else:
-            self.recordings[shape] = Recording(own, losses, replay)
+            self.recordings[shapes] = Recording(own, results, replay)
 
 
 class GraphRecorder:
     """Records CUDA graphs, one after another in the same memory.
 
-    They may overwrite each other's, as each one's losses are copied before the next is replayed.
+    They may overwrite each other's, as each one's results are copied before the next is replayed.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -148,7 +127,7 @@ class GraphRecorder:
                 # Other threads, such as a progress bar's, may go on with what they do.
                 graph.capture_begin(self.pool, capture_error_mode="thread_local")
                 try:
-                    losses = work()
+                    results = work()
                 except BaseException:  # Ctrl-C too
                     self._give_up(graph)
                     raise
@@ -158,7 +137,7 @@ class GraphRecorder:
             draws.graphsafe_set_state(before)
             raise
         now.wait_stream(stream)
-        return losses, graph.replay
+        return results, graph.replay
 
     def _give_up(self, graph: torch.cuda.CUDAGraph) -> None:
         """End a recording that failed; its own errors would only say that there was one."""
