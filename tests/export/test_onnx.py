@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from copy import deepcopy
 from types import SimpleNamespace
 
@@ -17,7 +18,8 @@ import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
 from cptuning.export import export_onnx, graphs
-from cptuning.export.graph import Graph
+from cptuning.export.folding import fold_constants
+from cptuning.export.graph import MICROSOFT, Graph
 from cptuning.export.int8 import (
     _quantize_product,
     _rounded,
@@ -303,6 +305,89 @@ def test_what_rounding_does_to_all_texts_alike_is_taken_back(embedded):
     assert (back * expected).sum(axis=1).mean() > (found * expected).sum(axis=1).mean()
 
 
+def test_folding_spares_passes_and_changes_nothing_else(embedded, monkeypatch):
+    monkeypatch.setattr("cptuning.export.int8.fold_constants", lambda graph: graph.prune())
+    whole = quantized(embedded.exact, embedded.samples, OUTPUTS)
+    before, after = (
+        Counter(node.op_type for node in model.graph.node) for model in (whole, embedded.rounded)
+    )
+    layers = before["MultiHeadAttention"]
+    assert layers == 12
+    # Keys have no bias any more; norms add those of both products before a residual sum but in
+    # the last layer, where there is but one row; and attention's results are not centred there.
+    assert before - after == Counter(Add=1 + 3 * (layers - 1), Sub=layers - 1, Mul=layers - 1)
+    # The first layer's two residual sums. Further on some integer is another one, as 32-bit
+    # numbers are rounded, too, and with it all that follows.
+    norms = [n for n in embedded.exact.graph.node if n.op_type == "LayerNormalization"]
+    sums = [norm.input[0] for norm in norms[1:3]]
+    folded, unfolded = (
+        activations(model, sums, embedded.samples) for model in (embedded.rounded, whole)
+    )
+    for name in sums:
+        gap = np.abs(folded[name] - unfolded[name]).mean()
+        assert gap < 1e-4 * np.abs(unfolded[name]).mean()
+
+
+def attention_graph(**constants):
+    """Attention over an x: keys and values with what is added to them, the result x' = (a - m) f.
+
+    The values are made as in a graph of 8 bits, from integers.
+    """
+    make, tensor = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    nodes = [
+        make("Add", ["x", "key bias"], ["keys"]),
+        make(
+            "MatMulIntegerToFloat",
+            ["integers", "weights", "one", "scales", "zero"],
+            ["product"],
+            domain=MICROSOFT,
+        ),
+        make("Reshape", ["product", "shape"], ["made"]),
+        make("Mul", ["made", "rows"], ["sized"]),
+        make("Add", ["sized", "value bias"], ["values"]),
+        make("MultiHeadAttention", ["x", "keys", "values"], ["a"], domain=MICROSOFT, num_heads=2),
+        make("Sub", ["a", "middle"], ["centred"]),
+        make("Mul", ["centred", "factors"], ["y"]),
+        make("Identity", ["y"], ["result"]),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes,
+        "attention",
+        [
+            tensor("x", onnx.TensorProto.FLOAT, [None, None, 8]),
+            tensor("integers", onnx.TensorProto.UINT8, [None, 8]),
+            tensor("rows", onnx.TensorProto.FLOAT, [None, None, 1]),
+        ],
+        [tensor("result", onnx.TensorProto.FLOAT, [None, None, 8])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(MICROSOFT, 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def test_what_is_folded_around_attention_is_exact():
+    rng = np.random.default_rng(0)
+    vectors = ("key bias", "value bias", "middle", "factors", "scales")
+    model = attention_graph(
+        **{name: rng.normal(size=8).astype(np.float32) for name in vectors},
+        weights=rng.integers(-127, 128, (8, 8)).astype(np.int8),
+        one=np.array(0.01, np.float32),
+        zero=np.array(128, np.uint8),
+        shape=np.array([2, 3, 8]),
+    )
+    rewritten = Graph(model)
+    fold_constants(rewritten)
+    folded = rewritten.model()
+    assert "Sub" not in {node.op_type for node in folded.graph.node}
+    inputs = {
+        "x": rng.normal(size=(2, 3, 8)).astype(np.float32),
+        "integers": rng.integers(0, 256, (6, 8)).astype(np.uint8),
+        "rows": rng.random((2, 3, 1)).astype(np.float32),
+    }
+    found, expected = (session(m.SerializeToString()).run(None, inputs)[0] for m in (folded, model))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_int8_graphs_are_smaller(embedded):
     assert embedded.rounded.ByteSize() < 0.4 * embedded.exact.ByteSize()
 
@@ -310,7 +395,7 @@ def test_int8_graphs_are_smaller(embedded):
 def test_words_are_hardly_rounded(embedded):
     """What is wrong with a word is wrong in all that is computed from it."""
     nodes = embedded.exact.graph.node
-    first = next(node.output[0] for node in nodes if node.op_type == "LayerNormalization")
+    first = next(node.input[0] for node in nodes if node.op_type == "LayerNormalization")
     expected, found = (
         activations(model, [first], embedded.samples)[first]
         for model in (embedded.exact, embedded.rounded)

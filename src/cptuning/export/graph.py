@@ -11,6 +11,8 @@ from onnx import helper, numpy_helper
 Array = np.ndarray[Any, Any]
 MICROSOFT = "com.microsoft"
 """The domain of the operators that only ONNX Runtime has."""
+ATTENTION = "MultiHeadAttention"
+"""One of them: attention as a whole."""
 
 
 class Graph:

@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from cptuning.export.folding import fold_constants
 from cptuning.export.graph import MICROSOFT, Graph
 from cptuning.inference.onnx_encoder import run, session
 from cptuning.prompting import Encoding
@@ -61,6 +62,7 @@ def quantized(
         _quantize_product(graph, node, seen)
     for node in tables:
         _shorten_table(graph, node)
+    fold_constants(graph)
     return graph.model()
 
 
@@ -179,7 +181,7 @@ class _Rounding:
 
 def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> None:
     value, weights = node.input
-    rows, rounded = f"{value}/largest", f"{value}/int8"
+    rows, rounded, leading = (f"{value}/{part}" for part in ("largest", "int8", "leading shape"))
     exact = graph.constants[weights]
     # A product that narrows reads what an activation function made: a few channels tower there.
     narrows = exact.shape[0] > exact.shape[1]
@@ -187,16 +189,17 @@ def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> N
     scale = graph.constant(f"{rounded}/scale", np.array(rounding.step))
     zero = graph.constant(f"{rounded}/zero", np.array(rounding.zero))
     if graph.maker(rounded) is None:  # Several products may read one value.
-        sized = _insert_division(graph, node, rounding, rows)
-        graph.insert(node, "QuantizeLinear", [sized, scale, zero], [rounded])
+        divided = _insert_division(graph, node, rounding, rows)
+        graph.insert(node, "Shape", [divided], [leading], end=-1)
+        _insert_rounding(graph, node, [divided, rows, scale, zero], rounded)
     smoothed = rounding.smoothed(exact)
-    divided = rounding.divided(seen)
-    told = rounding.told(divided)
+    small = rounding.divided(seen)
+    told = rounding.told(small)
     columns, column_scales = _rounded(smoothed, told)
     # The name of the value belongs to it: layers that share weights don't share activations.
     matrix = graph.constant(f"{weights}/{value}/int8", columns)
     scales = graph.constant(f"{weights}/{value}/scale", column_scales)
-    lost = divided.mean(axis=0) @ smoothed - told.mean(axis=0) @ (columns * column_scales)
+    lost = small.mean(axis=0) @ smoothed - told.mean(axis=0) @ (columns * column_scales)
     middle = np.where(rounding.factors > 0, rounding.middle, 0)  # None is taken off others.
     bias, result = middle @ exact + lost, node.output[0]
     known = _bias_of(graph, result)
@@ -206,7 +209,12 @@ def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> N
     made = f"{result}/of int8"
     added = graph.constant(f"{made}/bias", bias.astype(np.float32))
     inputs = [rounded, matrix, scale, scales, zero]
-    graph.insert(node, "MatMulIntegerToFloat", inputs, [made], domain=MICROSOFT)
+    graph.insert(node, "MatMulIntegerToFloat", inputs, [f"{made}/flat"], domain=MICROSOFT)
+    shape = f"{leading} and {exact.shape[1]}"
+    if graph.maker(shape) is None:
+        width = graph.constant(f"{shape}/width", np.array([exact.shape[1]]))
+        graph.insert(node, "Concat", [leading, width], [shape], axis=0)
+    graph.insert(node, "Reshape", [f"{made}/flat", shape], [made])
     graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
     graph.insert(node, "Add", [f"{made}/sized", added], [f"{made}/moved"])
     made = f"{made}/moved"
@@ -216,9 +224,12 @@ def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> N
 
 
 def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, rows: str) -> str:
-    """Centre and divide what a product reads; gives the name of the result."""
+    """Centre and divide what a product reads, and find the largest value of each token.
+
+    Gives the name of what is divided by channels, not yet by tokens.
+    """
     value = node.input[0]
-    centred, divided, sized = (f"{value}/{part}" for part in ("centred", "divided", "sized"))
+    centred, divided = (f"{value}/{part}" for part in ("centred", "divided"))
     middle = graph.constant(f"{centred}/middle", rounding.middle)
     factors = graph.constant(f"{divided}/factors", rounding.factors)
     graph.insert(node, "Sub", [value, middle], [centred])
@@ -230,9 +241,22 @@ def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, ro
     graph.insert(node, "ReduceMax", [sizes], [f"{rows}/any"], axes=[-1], keepdims=1)
     tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
     graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
-    graph.insert(node, "Reciprocal", [rows], [f"{rows}/inverse"])
-    graph.insert(node, "Mul", [divided, f"{rows}/inverse"], [sized])
-    return sized
+    return divided
+
+
+def _insert_rounding(
+    graph: Graph, node: onnx.NodeProto, given: Sequence[str], rounded: str
+) -> None:
+    """Round what is divided, each token by a step of its own: integers, a row a token."""
+    divided, rows, scale, zero = given
+    flat, step, steps, zeros = (f"{rounded}/{part}" for part in ("flat", "step", "steps", "zeros"))
+    # The operator has a step for each index of one axis: all tokens must be on one.
+    graph.insert(node, "Flatten", [divided], [flat], axis=-1)
+    graph.insert(node, "Mul", [rows, scale], [step])
+    graph.insert(node, "Reshape", [step, graph.constant("vector", np.array([-1]))], [steps])
+    graph.insert(node, "Shape", [steps], [f"{steps}/count"])
+    graph.insert(node, "Expand", [zero, f"{steps}/count"], [zeros])
+    graph.insert(node, "QuantizeLinear", [flat, steps, zeros], [rounded], axis=0)
 
 
 def _insert_apart(graph: Graph, node: onnx.NodeProto, made: str, channels: IntArray) -> str:

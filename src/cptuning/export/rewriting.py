@@ -3,9 +3,8 @@
 import numpy as np
 import onnx
 
-from cptuning.export.graph import Graph, attributes
+from cptuning.export.graph import ATTENTION, Graph, attributes
 
-_ATTENTION = "MultiHeadAttention"
 _SWAP = [0, 2, 1, 3]
 # Operators that treat the vectors of a text one by one, if all their inputs do.
 _ROW_WISE = {"Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Erf", "Tanh", "Relu", "Sigmoid", "Cast"}
@@ -17,7 +16,7 @@ def straighten_attention(graph: Graph) -> None:
     Models split the width into heads and swap axes around attention. The operator does that
     itself, so a split and a swap before it are taken back, and so is the join behind it.
     """
-    for node in [node for node in graph.nodes if node.op_type == _ATTENTION]:
+    for node in [node for node in graph.nodes if node.op_type == ATTENTION]:
         node.input[:3] = [_with_heads_joined(graph, node, value) for value in node.input[:3]]
         for user in graph.users(node.output[0]):
             if user.op_type == "Reshape":
@@ -79,9 +78,9 @@ def _is_row_wise(graph: Graph, node: onnx.NodeProto) -> bool:
     if node.op_type == "LayerNormalization":
         return bool(attributes(node).get("axis", -1) == -1)
     # A bias has a row of its own for each query: such attention stays as it is.
-    return node.op_type == _ATTENTION and len(node.input) == 3
+    return node.op_type == ATTENTION and len(node.input) == 3
 
 
 def _read_whole(graph: Graph, node: onnx.NodeProto) -> set[str]:
     """The inputs of which a node reads all rows, even to make only one."""
-    return set(node.input[1:]) if node.op_type == _ATTENTION else set()
+    return set(node.input[1:]) if node.op_type == ATTENTION else set()

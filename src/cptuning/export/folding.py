@@ -1,0 +1,110 @@
+"""Constants of a graph in 8 bits, moved to where adding and multiplying by them costs nothing.
+
+A product in 8 bits comes with several passes over all tokens that only add a constant or multiply
+by one; next to a product that fast they are no trifle. Some can be left to a neighbour that does
+the same anyway. None changes what is computed, but for the rounding of 32-bit numbers.
+"""
+
+from collections.abc import Sequence
+
+import onnx
+
+from cptuning.export.graph import ATTENTION, Array, Graph
+
+
+def fold_constants(graph: Graph) -> None:
+    """Drop the additions, subtractions and scalings that neighbours can take over."""
+    graph.prune()  # What is used no more would count as a reader.
+    for attention in [node for node in graph.nodes if node.op_type == ATTENTION]:
+        _drop_bias_of_keys(graph, attention)
+        _scale_values(graph, attention)
+    for norm in [node for node in graph.nodes if node.op_type == "LayerNormalization"]:
+        _let_norm_add_bias(graph, norm)
+    graph.prune()
+
+
+def _drop_bias_of_keys(graph: Graph, attention: onnx.NodeProto) -> None:
+    """What is added to all keys alike changes all similarities of a query alike: softmax is blind.
+
+    So it is with whatever bias attention adds to the similarities itself.
+    """
+    bias = _only_use(graph, attention.input[1], "Add")
+    if bias is not None:
+        attention.input[1] = bias.input[0]
+
+
+def _scale_values(graph: Graph, attention: onnx.NodeProto) -> None:
+    """Centre and scale the values, not the mean of values that attention makes.
+
+    The weights of the mean add up to one, so it is centred and scaled then.
+    """
+    attended = attention.output[0]
+    users = graph.users(attended)
+    bias = _only_use(graph, attention.input[2], "Add")
+    if bias is None or [user.op_type for user in users] != ["Sub"]:
+        return
+    centring = users[0]
+    scaling = graph.users(centring.output[0])
+    product = _maker_before(graph, bias.input[0], ("Mul", "Reshape", "MatMulIntegerToFloat"))
+    if product is None or len(scaling) != 1:
+        return
+    factors = graph.constants[scaling[0].input[1]]
+    _set(graph, product, 3, graph.constants[product.input[3]] * factors)
+    middle = graph.constants[centring.input[1]]
+    _set(graph, bias, 1, (graph.constants[bias.input[1]] - middle) * factors)
+    graph.replace(scaling[0].output[0], attended)
+
+
+def _let_norm_add_bias(graph: Graph, norm: onnx.NodeProto) -> None:
+    """A residual sum adds a product's bias; the norm that the rest of it comes from has its own.
+
+    What else reads the norm's result is a product in 8 bits, which takes a constant off it first.
+    """
+    whole = norm.output[0]
+    users = {user.op_type: user for user in graph.users(whole)}
+    if len(graph.users(whole)) != 2 or set(users) != {"Add", "Sub"} or len(norm.input) != 3:
+        return
+    (other,) = (value for value in users["Add"].input if value != whole)
+    bias = _bias_within(graph, other)
+    if bias is None:
+        return
+    constant = graph.constants[bias.input[1]]
+    _set(graph, norm, 2, graph.constants[norm.input[2]] + constant)
+    _set(graph, users["Sub"], 1, graph.constants[users["Sub"].input[1]] + constant)
+    graph.replace(bias.output[0], bias.input[0])
+
+
+def _bias_within(graph: Graph, value: str) -> onnx.NodeProto | None:
+    """The addition of a constant vector among those that make up a sum which nobody else reads."""
+    maker = graph.maker(value)
+    if maker is None or maker.op_type != "Add" or len(graph.users(value)) != 1:
+        return None
+    if _only_use(graph, value, "Add") is not None:
+        return maker
+    return _bias_within(graph, maker.input[0])
+
+
+def _maker_before(graph: Graph, value: str, operations: Sequence[str]) -> onnx.NodeProto | None:
+    """The first of several operations that make a value, if they are these, told from the last."""
+    maker = None
+    for operation in operations:
+        maker = graph.maker(value)
+        if maker is None or maker.op_type != operation:
+            return None
+        value = maker.input[0]
+    return maker
+
+
+def _only_use(graph: Graph, value: str, op: str) -> onnx.NodeProto | None:
+    """The node that makes a value for one reader by such an operation with a constant vector."""
+    maker = graph.maker(value)
+    if maker is None or maker.op_type != op or len(graph.users(value)) != 1:
+        return None
+    constant = graph.constants.get(maker.input[1])
+    return maker if constant is not None and constant.ndim == 1 else None
+
+
+def _set(graph: Graph, node: onnx.NodeProto, place: int, array: Array) -> None:
+    """Give a node a constant of its own: layers may share what it had."""
+    name = f"{node.input[place]} of {node.output[0]}"
+    node.input[place] = graph.constant(name, array.astype("float32"))
