@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from benchmarks.agreement import compare, exports
 from cptuning import CPTuningClassifier
@@ -16,29 +17,39 @@ pytestmark = pytest.mark.skipif(
 ROWS = 300  # of each test set, RTE's 277 whole; python -m benchmarks.agreement compares all whole
 
 
-@pytest.fixture(scope="module", params=PAPER_DATASETS)
-def agreements(request, tmp_path_factory):
-    """By precision, what the exports of a model that was trained on a set answer to its tests."""
-    split = load_dataset_split(request.param, seed=13)
-    classifier = CPTuningClassifier(validation="none", random_state=13, verbose=False)
-    classifier.fit(split.train, split.train_labels)
-    rows = np.random.default_rng(0).permutation(len(split.test))[:ROWS]
-    exported = exports(classifier, tmp_path_factory.mktemp("exports"))
-    return {
-        precision: compare(classifier, model, split.test.take(rows))
-        for precision, model in exported.items()
-    }
+@pytest.fixture(scope="module")
+def agreements(tmp_path_factory):
+    """By set and precision, what the exports of a model trained on a set answer to its tests."""
+    found = {}
+    for name in PAPER_DATASETS:
+        split = load_dataset_split(name, seed=13)
+        classifier = CPTuningClassifier(validation="none", random_state=13, verbose=False)
+        classifier.fit(split.train, split.train_labels)
+        rows = np.random.default_rng(0).permutation(len(split.test))[:ROWS]
+        for precision, model in exports(classifier, tmp_path_factory.mktemp(name)).items():
+            found[name, precision] = compare(classifier, model, split.test.take(rows))
+    return found
 
 
-def test_the_labels_are_those_of_torch(agreements):
-    found = agreements["float32"]
+@pytest.mark.parametrize("name", PAPER_DATASETS)
+def test_the_labels_are_those_of_torch(agreements, name):
+    found = agreements[name, "float32"]
     assert found.texts >= 277
     assert found.ties < found.texts / 4
     assert found.other_labels == 0
     assert found.cosine > 1 - 1e-5
 
 
-def test_in_8_bits_99_of_100_labels_are_those_of_torch(agreements):
-    found = agreements["int8"]
-    assert found.share >= 0.99
+@pytest.mark.parametrize("name", PAPER_DATASETS)
+def test_in_8_bits_no_set_has_clearly_fewer_than_99_of_100_labels_of_torch(agreements, name):
+    found = agreements[name, "int8"]
+    compared = found.texts - found.ties
+    # Of a sample so small some more may be others by chance: where that is likelier than 1 %.
+    assert binom.sf(found.other_labels - 1, compared, 0.01) > 0.01
     assert found.cosine > 0.99
+
+
+def test_in_8_bits_99_of_100_labels_are_those_of_torch(agreements):
+    found = [agreements[name, "int8"] for name in PAPER_DATASETS]
+    compared = sum(one.texts - one.ties for one in found)
+    assert sum(one.other_labels for one in found) <= 0.01 * compared
