@@ -28,7 +28,7 @@ def _drop_bias_of_keys(graph: Graph, attention: onnx.NodeProto) -> None:
 
     So it is with whatever bias attention adds to the similarities itself.
     """
-    bias = _only_use(graph, attention.input[1], "Add")
+    bias = _biased(graph, attention.input[1])
     if bias is not None:
         attention.input[1] = bias.input[0]
 
@@ -40,12 +40,12 @@ def _scale_values(graph: Graph, attention: onnx.NodeProto) -> None:
     """
     attended = attention.output[0]
     users = graph.users(attended)
-    bias = _only_use(graph, attention.input[2], "Add")
+    bias = _biased(graph, attention.input[2])
     if bias is None or [user.op_type for user in users] != ["Sub"]:
         return
     centring = users[0]
     scaling = graph.users(centring.output[0])
-    product = _maker_before(graph, bias.input[0], ("Mul", "Reshape", "MatMulIntegerToFloat"))
+    product = _first_of(graph, bias.input[0], ("Mul", "Reshape", "MatMulIntegerToFloat"))
     if product is None or len(scaling) != 1:
         return
     factors = graph.constants[scaling[0].input[1]]
@@ -79,12 +79,12 @@ def _bias_within(graph: Graph, value: str) -> onnx.NodeProto | None:
     maker = graph.maker(value)
     if maker is None or maker.op_type != "Add" or len(graph.users(value)) != 1:
         return None
-    if _only_use(graph, value, "Add") is not None:
+    if _biased(graph, value) is not None:
         return maker
     return _bias_within(graph, maker.input[0])
 
 
-def _maker_before(graph: Graph, value: str, operations: Sequence[str]) -> onnx.NodeProto | None:
+def _first_of(graph: Graph, value: str, operations: Sequence[str]) -> onnx.NodeProto | None:
     """The first of several operations that make a value, if they are these, told from the last."""
     maker = None
     for operation in operations:
@@ -95,10 +95,10 @@ def _maker_before(graph: Graph, value: str, operations: Sequence[str]) -> onnx.N
     return maker
 
 
-def _only_use(graph: Graph, value: str, op: str) -> onnx.NodeProto | None:
-    """The node that makes a value for one reader by such an operation with a constant vector."""
+def _biased(graph: Graph, value: str) -> onnx.NodeProto | None:
+    """The node that makes a value, for one reader, by adding a constant vector to something."""
     maker = graph.maker(value)
-    if maker is None or maker.op_type != op or len(graph.users(value)) != 1:
+    if maker is None or maker.op_type != "Add" or len(graph.users(value)) != 1:
         return None
     constant = graph.constants.get(maker.input[1])
     return maker if constant is not None and constant.ndim == 1 else None

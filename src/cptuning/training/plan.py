@@ -28,7 +28,7 @@ class TrainingPlan:
     selection: Selection = "best"
     """Keep the best weights, or the last unless the best are better by a standard error."""
     replay: bool = True
-    """Whether a GPU may record passes and replay them."""
+    """Whether a GPU may record steps and replay them."""
 
     def rate(self, step: int) -> float:
         """The learning rate of a step as a share of the peak: a linear rise, a linear fall.
