@@ -43,6 +43,14 @@ class Graph:
         """The nodes that read a value."""
         return [node for node in self.nodes if value in node.input]
 
+    def made_from(self, value: str) -> set[str]:
+        """A value, and all that is computed from it."""
+        made = {value}
+        for node in self.nodes:
+            if made & set(node.input):
+                made.update(node.output)
+        return made
+
     def constant(self, name: str, array: Array) -> str:
         """Add a constant; gives its name."""
         self.constants[name] = array

@@ -7,9 +7,10 @@ import onnx
 
 from cptuning.backbone import PromptedEncoder, TextEncoder
 from cptuning.errors import CPTuningError
+from cptuning.export.folding import fold_biases
 from cptuning.export.graph import Graph
 from cptuning.export.int8 import moved_back, quantized
-from cptuning.export.rewriting import straighten_attention, take_row_early
+from cptuning.export.rewriting import spare_keys_and_values, straighten_attention, take_row_early
 from cptuning.export.tracing import EAGER, FUSED, OUTPUTS, traced
 from cptuning.inference.onnx_encoder import run, session
 from cptuning.inference.support import FloatArray
@@ -44,7 +45,9 @@ def _fused_graph(module: PromptedEncoder) -> onnx.ModelProto:
     """Attention as one operator, and one row where one is enough."""
     graph = Graph(traced(module, FUSED))
     straighten_attention(graph)
+    fold_biases(graph)
     take_row_early(graph, OUTPUTS)
+    spare_keys_and_values(graph, OUTPUTS)
     return graph.model()
 
 

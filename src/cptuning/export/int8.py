@@ -47,7 +47,7 @@ def quantized(
     made of.
     """
     graph = Graph(model)
-    one_row = _made_from(graph, row_input)
+    one_row = graph.made_from(row_input)
     products = [
         node
         for node in graph.nodes
@@ -92,15 +92,6 @@ def activations(
         value: np.concatenate([array.reshape(-1, array.shape[-1]) for array in arrays])
         for value, arrays in zip(values, zip(*seen, strict=True), strict=True)
     }
-
-
-def _made_from(graph: Graph, value: str) -> set[str]:
-    """All that is computed from a value."""
-    made = {value}
-    for node in graph.nodes:
-        if made & set(node.input):
-            made.update(node.output)
-    return made
 
 
 def _is_matrix(graph: Graph, value: str) -> bool:
