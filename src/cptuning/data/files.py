@@ -109,7 +109,10 @@ def iter_tables(
         assert columns is not None
         yield _table(batch, columns, kind, need_label)
     if columns is None:
-        raise CPTuningError(f"{file_name(path)} has a header but no rows: add examples below it.")
+        raise CPTuningError(
+            f"{file_name(path)} has a header but no rows: the first line names the columns, "
+            f"examples go below it."
+        )
 
 
 @dataclass(frozen=True)

@@ -445,7 +445,8 @@ def _budget(runs: Sequence[Record], method: str) -> str:
     if searches:
         tried = _range(sorted({search["candidates"] for search in searches}))
         each = _range(sorted({search["candidate_steps"] for search in searches}))
-        said += f" (after a search: {tried} candidates tuned for {each} steps)"
+        steps_each = f"{each} step" if each == "1" else f"{each} steps"
+        said += f" (after a search: {tried} candidates tuned for {steps_each})"
     return said
 
 
