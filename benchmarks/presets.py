@@ -2,19 +2,18 @@
 
     CPTUNING_DATA=folder python -m benchmarks.presets [--kind single pair] [--workers 8]
 
-Every variant changes one thing of the default preset. It is trained on a 16-shot training split and
-answers its dev split and the training and dev examples of the other four splits, some 280 in all,
-for five splits of each data set; test files are not read. What counts is the mean accuracy after
-the last step over all data sets, with the calibrated log-loss where that is within noise. One line
-a run goes to the output file; started again, the command skips what is there.
+Every variant changes one thing of the settings at the start. It is trained on a 16-shot training
+split and answers its dev split and the training and dev examples of the other four splits, some 280
+in all, for five splits of each data set; test files are not read. What counts is the mean accuracy
+after the last step over all data sets. One line a run goes to the output file; started again, the
+command skips what is there.
 
-With many variants some are ahead by chance. ``--variants default "tau_n 1/4" --draws 1 2 3 4``
-trains those again with other seeds on the same splits, so that a choice can be confirmed by runs
-that had no part in it.
+``--prompts`` compares the prompt at the start with every combination of a few words, places and
+signs, a list that follows from a rule and not from earlier scores.
 
-``--prompts`` compares the preset's prompt with every combination of a few words, places and signs,
-a list that follows from a rule and not from earlier scores. ``--confirm`` takes what was ahead by
-two standard errors in the output file and trains it again with four other seeds, into another.
+With many variants some are ahead by chance. So ``--final`` takes the start, all that was ahead of
+it in the two lists, and combinations of those, and trains them again with four other seeds. The
+best of these is the preset.
 """
 
 import argparse
@@ -29,18 +28,43 @@ from benchmarks.runs import Job, run_all
 from cptuning import CPTuningClassifier
 from cptuning.data import PAIR_DATASETS, PAPER_DATASETS, SEEDS, load_few_shot
 from cptuning.data.sources import Labelled
-from cptuning.methods.settings import PRESETS
 
 DATASETS = {
     "single": tuple(n for n in PAPER_DATASETS if n not in PAIR_DATASETS),
     "pair": tuple(n for n in PAPER_DATASETS if n in PAIR_DATASETS),
 }
 
-# The seeds of the trainings that confirm a choice.
-CONFIRMATION = [1, 2, 3, 4]
+SWEEP, PROMPTS, FINAL = (
+    Path("benchmarks/presets.jsonl"),
+    Path("benchmarks/prompts.jsonl"),
+    Path("benchmarks/presets_final.jsonl"),
+)
+
+# The seeds of the trainings that decide; those of the two lists are 0.
+FINAL_DRAWS = [1, 2, 3, 4]
+
+# Where the search started, whatever the preset is now: all that a variant may change.
+_START: dict[str, object] = {
+    "steps": 20,
+    "learning_rate": 2e-5,
+    "frozen_share": 0.5,
+    "batch_size": 16,
+    "centred": True,
+    "loss": "pccl",
+    "tau_n": 1 / 8,
+    "xi": 2.0,
+    "margin": 0.3,
+    "contrastive_weight": 0.5,
+    "inference": "unit-prototype",
+    "template": "{a} it is [MASK] .",
+}
+START = {
+    "single": _START,
+    "pair": _START | {"steps": 40, "tau_n": 1 / 4, "template": "{a} [SEP] {b} these are [MASK] ."},
+}
 
 VARIANTS: dict[str, dict[str, object]] = {
-    "default": {},
+    "start": {},
     "untrained": {"steps": 0},
     "10 steps": {"steps": 10},
     "10 steps, rate 4e-5": {"steps": 10, "learning_rate": 4e-5},
@@ -88,6 +112,21 @@ TEMPLATES = {
     "pair": ("{a} ? [MASK] {b}", "{a} ? [MASK] , {b}", "{a} [SEP] {b} [MASK]"),
 }
 
+# Changes of the loss that were each ahead, together.
+COMBINED: dict[str, dict[str, dict[str, object]]] = {
+    "single": {
+        "tau_n 1/4, lambda 0.3": {"tau_n": 1 / 4, "contrastive_weight": 0.3},
+        "tau_n 1/4, xi 4": {"tau_n": 1 / 4, "xi": 4.0},
+        "lambda 0.3, xi 4": {"contrastive_weight": 0.3, "xi": 4.0},
+        "tau_n 1/4, lambda 0.3, xi 4": {"tau_n": 1 / 4, "contrastive_weight": 0.3, "xi": 4.0},
+    },
+    "pair": {
+        "tau_n 1/2, lambda 0.3": {"tau_n": 1 / 2, "contrastive_weight": 0.3},
+        "tau_n 1/2, xi 4": {"tau_n": 1 / 2, "xi": 4.0},
+        "lambda 0.3, xi 4": {"contrastive_weight": 0.3, "xi": 4.0},
+        "tau_n 1/2, lambda 0.3, xi 4": {"tau_n": 1 / 2, "contrastive_weight": 0.3, "xi": 4.0},
+    },
+}
 
 # Before or after a text, between or after a pair: words, the mask, a sign or none.
 _RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
@@ -114,15 +153,21 @@ def prompts_of(kind: str) -> list[str]:
 
 
 def variants_of(kind: str, *, prompts: bool = False) -> dict[str, dict[str, object]]:
-    """The sweep's variants by name, or the preset and the prompts of the rule."""
+    """The sweep's variants by name, or the start and the prompts of the rule."""
     templates = {
         f"prompt {t}": {"template": t} for t in (prompts_of(kind) if prompts else TEMPLATES[kind])
     }
-    return ({"default": {}} if prompts else VARIANTS) | templates
+    return ({"start": {}} if prompts else VARIANTS) | templates
 
 
-def _settings_of(kind: str, variant: str) -> dict[str, object]:
-    return (variants_of(kind, prompts=True) | variants_of(kind))[variant]
+def settings_of(kind: str, variant: str) -> dict[str, object]:
+    """All that a variant sets.
+
+    >>> settings_of("single", "tau_n 1/4")["tau_n"]
+    0.25
+    """
+    changes = variants_of(kind, prompts=True) | variants_of(kind) | COMBINED[kind]
+    return START[kind] | changes[variant]
 
 
 def held_out(name: str, train: Labelled) -> tuple[list[object], list[str]]:
@@ -137,14 +182,15 @@ def held_out(name: str, train: Labelled) -> tuple[list[object], list[str]]:
 
 
 def one_run(job: Job) -> Job:
-    settings = _settings_of(job["kind"], job["variant"])
-    steps = int(settings.get("steps", PRESETS["default"][job["kind"]].steps))
+    settings = settings_of(job["kind"], job["variant"])
+    steps = settings["steps"]
     train, _ = load_few_shot(job["dataset"], seed=job["seed"])
     classifier = CPTuningClassifier(
         job["backbone"],
         random_state=job["seed"] + 1000 * job["draw"],
         verbose=False,
-        **settings | {"steps": steps, "evaluate_every": max(1, steps // 4)},
+        evaluate_every=max(1, steps // 4),
+        **settings,
     )
     classifier.fit(train.examples, train.labels, *held_out(job["dataset"], train))
     scores = classifier.history_.scores
@@ -158,7 +204,7 @@ def table(records: Sequence[Job], kind: str) -> str:
     """A row a variant, best first: accuracy after the last step by data set, mean, log-loss."""
     names = DATASETS[kind]
     rows = []
-    default = [r for r in records if (r["variant"], r["kind"]) == ("default", kind)]
+    start = [r for r in records if (r["variant"], r["kind"]) == ("start", kind)]
     for variant in dict.fromkeys(r["variant"] for r in records if r["kind"] == kind):
         mine = [r for r in records if (r["variant"], r["kind"]) == (variant, kind)]
         cells = []
@@ -168,8 +214,8 @@ def table(records: Sequence[Job], kind: str) -> str:
         if all(cells):
             accuracies = [100 * np.mean([a for a, _ in cell]) for cell in cells]
             loss = np.mean([np.mean([n for _, n in cell]) for cell in cells])
-            rows.append((np.mean(accuracies), variant, accuracies, loss, more_than(default, mine)))
-    head = f"| {kind} | " + " | ".join(names) + " | mean | more than default | log-loss |"
+            rows.append((np.mean(accuracies), variant, accuracies, loss, more_than(start, mine)))
+    head = f"| {kind} | " + " | ".join(names) + " | mean | more than the start | log-loss |"
     lines = [head, "|---" * (len(names) + 4) + "|"]
     for mean, variant, accuracies, loss, more in sorted(rows, key=lambda row: -row[0]):
         shown = " | ".join(f"{a:.1f}" for a in accuracies)
@@ -192,15 +238,25 @@ def _gap(others: Sequence[Job], mine: Sequence[Job]) -> tuple[float, float] | No
 
 
 def ahead(records: Sequence[Job], kind: str) -> list[str]:
-    """The variants that are better than the preset by two standard errors or more."""
+    """The variants that are better than the start."""
     mine = [r for r in records if r["kind"] == kind]
-    default = [r for r in mine if r["variant"] == "default"]
+    start = [r for r in mine if r["variant"] == "start"]
     found = []
     for variant in dict.fromkeys(r["variant"] for r in mine):
-        gap = _gap(default, [r for r in mine if r["variant"] == variant])
-        if gap is not None and gap[0] > 0 and gap[0] >= 2 * gap[1]:
+        gap = _gap(start, [r for r in mine if r["variant"] == variant])
+        if gap is not None and gap[0] > 0:
             found.append(variant)
     return found
+
+
+def finalists(kind: str) -> list[str]:
+    """The start, what was ahead of it in the sweep or among the prompts, and the combinations."""
+    found = [v for file in (SWEEP, PROMPTS) for v in ahead(read(file), kind)]
+    return list(dict.fromkeys(["start", *found, *COMBINED[kind]]))
+
+
+def read(file: Path) -> list[Job]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 def _by_split(records: Sequence[Job]) -> dict[tuple[str, int], float]:
@@ -219,30 +275,14 @@ def _last_accuracy(record: Job) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", nargs="*", default=list(DATASETS), choices=list(DATASETS))
-    parser.add_argument("--variants", nargs="*", default=None)
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
-    parser.add_argument("--draws", nargs="*", type=int, default=[0], help="Seeds of the trainings.")
     parser.add_argument("--backbone", default="embedded")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--prompts", action="store_true", help="The prompts of the rule.")
-    parser.add_argument("--confirm", action="store_true", help="Again what was ahead.")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--prompts", action="store_true", help="The prompts of the rule.")
+    which.add_argument("--final", action="store_true", help="What was ahead, with other seeds.")
     parser.add_argument("--output", type=Path, default=None)
     chosen = parser.parse_args()
-    output = chosen.output or Path(f"benchmarks/{'prompts' if chosen.prompts else 'presets'}.jsonl")
-    wanted = {
-        kind: [
-            variant
-            for variant in variants_of(kind, prompts=chosen.prompts)
-            if chosen.variants is None or variant in chosen.variants
-        ]
-        for kind in chosen.kind
-    }
-    draws = chosen.draws
-    if chosen.confirm:
-        records = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
-        found = {kind: ahead(records, kind) for kind in chosen.kind}
-        wanted = {kind: ["default", *found[kind]] for kind in found if found[kind]}
-        draws, output = CONFIRMATION, output.with_stem(f"{output.stem}_again")
     jobs = [
         {
             "backbone": chosen.backbone,
@@ -252,17 +292,17 @@ def main() -> None:
             "seed": seed,
             "draw": draw,
         }
-        for kind, variants in wanted.items()
-        for variant in variants
+        for kind in chosen.kind
+        for variant in (
+            finalists(kind) if chosen.final else variants_of(kind, prompts=chosen.prompts)
+        )
         for seed in chosen.seeds
-        for draw in draws
+        for draw in (FINAL_DRAWS if chosen.final else [0])
         for name in DATASETS[kind]
     ]
-    if not jobs:
-        print("Nothing is ahead by two standard errors: nothing to confirm.")
-        return
-    records = run_all(jobs, one_run, output, chosen.workers)
-    for kind in wanted:
+    output = FINAL if chosen.final else PROMPTS if chosen.prompts else SWEEP
+    records = run_all(jobs, one_run, chosen.output or output, chosen.workers)
+    for kind in chosen.kind:
         print(table(records, kind))
 
 

@@ -19,14 +19,15 @@ def some(examples, labels, n):
     return examples.take(rows), [labels[i] for i in rows]
 
 
-# Far below what is measured (78 and 88 %), far above chance: a floor that only a defect breaks.
+# Far below what is measured (86 and 91 %), far above chance: a floor that only a defect breaks.
 @pytest.mark.parametrize(("name", "floor"), [("SST-2", 0.65), ("SUBJ", 0.78)])
 def test_sixteen_examples_a_class_are_enough_to_be_far_above_chance(name, floor):
     split = load_dataset_split(name, seed=42)
     classifier = CPTuningClassifier(steps=20, random_state=42, verbose=False)
     classifier.fit(split.train, split.train_labels, split.dev, split.dev_labels)
     assert classifier.score(*some(split.test, split.test_labels, 300)) > floor
-    assert classifier.history_.best >= classifier.history_.scores[0]
+    kept, untrained = classifier.history_.best, classifier.history_.scores[0]
+    assert kept.accuracy >= untrained.accuracy - untrained.error  # the default's rule
 
 
 def test_queries_of_no_class_are_farther_away_than_others():

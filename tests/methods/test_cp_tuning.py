@@ -59,11 +59,14 @@ def slow_losses(task, inputs):
 
 @pytest.mark.parametrize("weight", [0.25, 0.5])
 @pytest.mark.parametrize("with_unlabeled", [False, True])
-def test_the_loss_is_the_weighted_sum_of_pccl_and_masked_lm(backbone, data, weight, with_unlabeled):
+@pytest.mark.parametrize("centred", [False, True])
+def test_the_loss_is_the_weighted_sum_of_pccl_and_masked_lm(
+    backbone, data, weight, with_unlabeled, centred
+):
     more = (
         Examples(("the red train", "yes or no ?", "how would i start")) if with_unlabeled else None
     )
-    task = make_task(backbone, data, more, contrastive_weight=weight)
+    task = make_task(backbone, data, more, contrastive_weight=weight, centred=centred)
     inputs = task.inputs(0)
     losses = task.objective.eval()(**inputs)
     z, by_sample = slow_losses(task, inputs)
@@ -165,7 +168,7 @@ def test_layers_that_share_their_weights_are_not_frozen(tiny, data):
 
 
 def test_centred_embeddings_have_their_mean_at_the_origin(backbone, data):
-    task = make_task(backbone, data)
+    task = make_task(backbone, data, centred=True)
     features = task.encoder._features(task.encodings)
     assert features.mean(dim=0).abs().max() < 1e-5
     plain = make_task(backbone, data, centred=False)

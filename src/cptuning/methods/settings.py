@@ -79,9 +79,8 @@ _PAPER = Settings(
 _DEFAULT = replace(
     _PAPER,
     template="{a} it is [MASK] .",
-    tau_n=1 / 8,
+    tau_n=1 / 2,
     reduction="mean",
-    centred=True,
     optimizer="adamw",
     learning_rate=2e-5,
     frozen_share=0.5,
@@ -113,7 +112,11 @@ PRESETS: dict[str, dict[Literal["single", "pair"], Settings]] = {
     "default": {
         "single": _DEFAULT,
         "pair": replace(
-            _DEFAULT, template="{a} [SEP] {b} these are [MASK] .", tau_n=1 / 4, steps=40
+            _DEFAULT,
+            template="{a} [SEP] {b} these are [MASK] .",
+            contrastive_weight=0.3,
+            centred=True,
+            steps=40,
         ),
     },
     "released": {"single": _RELEASED, "pair": replace(_RELEASED, template="{a} ? [MASK] {b}")},
