@@ -1,6 +1,7 @@
 """16-shot accuracy on the paper's data sets: trained against untrained and PET, five splits each.
 
     CPTUNING_DATA=folder python -m benchmarks.few_shot [--backbones embedded folder] [--workers 8]
+    CPTUNING_DATA=folder python -m benchmarks.few_shot --datasets TREC
 
 Everything is chosen on the dev split (the step whose weights are kept, the temperature); the test
 split is only scored. A finished run is one line in the output file: started again, the command
@@ -16,7 +17,9 @@ import numpy as np
 
 from benchmarks.runs import Job, run_all
 from cptuning import make_classifier
-from cptuning.data import PAPER_DATASETS, SEEDS, load_dataset_split
+from cptuning.data import MORE_DATASETS, PAPER_DATASETS, SEEDS, load_dataset_split
+
+NAMED_DATASETS = (*PAPER_DATASETS, *MORE_DATASETS)
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "untrained": ("cp-tuning", {"steps": 0}),
@@ -51,7 +54,7 @@ def one_run(job: Job) -> Job:
 
 def table(records: Sequence[Job]) -> str:
     """A row a backbone and variant: mean and standard deviation over the splits, their mean."""
-    names = [n for n in PAPER_DATASETS if any(r["dataset"] == n for r in records)]
+    names = [n for n in NAMED_DATASETS if any(r["dataset"] == n for r in records)]
     lines = ["| | " + " | ".join(names) + " | mean |", "|---" * (len(names) + 2) + "|"]
     majority = {r["dataset"]: 100 * r["majority"] for r in records}
     shown = " | ".join(f"{majority[name]:.1f}" for name in names)

@@ -118,7 +118,7 @@ def cost(n: int) -> Cost:
     began, stepped = begin(STEPS, validation="none")
     peak = megabytes("VmHWM")
     _, crossed = begin(1)
-    settings = CPTuningClassifier().settings_for(as_examples(texts))
+    settings = CPTuningClassifier().settings_for(as_examples(texts), classes=2)
     return Cost(
         n,
         settings.steps,

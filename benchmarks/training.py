@@ -75,7 +75,7 @@ class Task:
         saved = saved_backbone(folder / "backbone", backbone)
         parts = set(backbone.model.base_model.state_dict())
         classifier = CPTuningClassifier(self.backbone, **dict(self.settings))
-        max_length = classifier.settings_for(self._split(SEEDS[0]).train).max_length
+        max_length = classifier.settings_for(self._split(SEEDS[0]).train, classes=2).max_length
 
         def work(pairs: Any, encoder: nn.Module, length: int) -> dict[str, Any]:
             return {

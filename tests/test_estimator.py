@@ -1,6 +1,7 @@
 """The classifier as a user and as scikit-learn see it."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from cptuning import CPTuningClassifier, list_methods, make_classifier
 from cptuning.errors import CPTuningError
+from cptuning.methods.settings import PRESETS
 from tests.methods.conftest import BAD, GOOD
 from tests.tiny import save_tiny
 
@@ -45,6 +47,15 @@ def test_texts_go_in_and_labels_come_out(fitted):
     assert set(found) <= {"good", "bad"}
     assert fitted.classes_.tolist() == ["bad", "good"]
     assert fitted.n_features_in_ == 1
+
+
+def test_a_third_class_has_the_settings_of_many_classes(folder):
+    few = CPTuningClassifier(folder, steps=0, validation="none", verbose=False)
+    two = few.fit(TEXTS, LABELS).settings_
+    three = few.fit([*TEXTS, "the red train", "a red train"], [*LABELS, "train", "train"]).settings_
+    assert [two, three] == [
+        replace(PRESETS["default"][kind], steps=0, epochs=0) for kind in ("single", "many")
+    ]
 
 
 def test_pairs_go_in_and_labels_of_their_own_type_come_out(classifier):

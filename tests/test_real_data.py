@@ -30,6 +30,18 @@ def test_sixteen_examples_a_class_are_enough_to_be_far_above_chance(name, floor)
     assert kept.accuracy >= untrained.accuracy - untrained.error  # the default's rule
 
 
+def test_training_pays_with_more_than_two_classes():
+    split = load_dataset_split("TREC", seed=42)
+    test, labels = some(split.test, split.test_labels, 300)
+    untrained, trained = (
+        CPTuningClassifier(steps=steps, validation="none", random_state=42, verbose=False)
+        .fit(split.train, split.train_labels)
+        .score(test, labels)
+        for steps in (0, None)
+    )
+    assert trained > untrained + 0.04
+
+
 def test_queries_of_no_class_are_farther_away_than_others():
     split = load_dataset_split("CLINC150", k=2, seed=13)
     inside = [i for i, label in enumerate(split.train_labels) if label != "oos"]

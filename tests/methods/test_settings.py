@@ -67,6 +67,16 @@ def test_an_unknown_preset_names_the_known_ones():
         settings_for("best", pair=False)
 
 
+def test_the_default_has_settings_of_its_own_for_single_texts_of_more_than_two_classes():
+    two, three = (settings_for("default", pair=False, classes=n) for n in (2, 3))
+    assert two == PRESETS["default"]["single"] != three == PRESETS["default"]["many"]
+    assert settings_for("default", pair=False, classes=150) == three
+    assert settings_for("default", pair=True, classes=3) == PRESETS["default"]["pair"]
+    assert settings_for("default", pair=False, classes=3, tau_n=0.7).tau_n == 0.7
+    for preset in ("paper", "released"):
+        assert settings_for(preset, pair=False, classes=3) == PRESETS[preset]["single"]
+
+
 def test_more_examples_get_more_steps_unless_the_steps_are_named():
     default = settings_for("default", pair=False)
     assert default.stretched(32) == default

@@ -81,7 +81,7 @@ def settings_of(method, pair=False, n_classes=2, **changes):
     """The settings of a method as its classifier would make them."""
     chosen = rival(method, "", n_classes, **{"steps": 3, "batch_size": 4} | changes)
     examples = Examples(("a",), ("b",) if pair else None)
-    return chosen.settings_for(examples)
+    return chosen.settings_for(examples, n_classes)
 
 
 def learner_of(method, backbone, pair=False, n_classes=2, seed=3, **changes):

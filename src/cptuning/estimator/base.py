@@ -157,7 +157,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._estimate(self._training(label_space, split, init_from))
 
     def _training(self, label_space: LabelSpace, split: "Split", init_from: Any) -> Training:
-        settings = self.settings_for(split.train.examples)
+        settings = self.settings_for(split.train.examples, len(label_space.classes))
         cross_fits = split.dev is None and self.validation == "cross-fit"
         return Training(
             self._start(init_from),
@@ -168,12 +168,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes=[str(label) for label in label_space.classes],
         )
 
-    def settings_for(self, examples: Examples) -> Any:
-        """The preset's settings for such examples, with those that were given in their place."""
+    def settings_for(self, examples: Examples, classes: int) -> Any:
+        """The preset's settings for examples of so many classes, or those that were given."""
         given = {f.name: getattr(self, f.name) for f in fields(self.settings_class)}
         changes = self._changes(examples.is_pair)
         changes |= {name: value for name, value in given.items() if value is not None}
-        settings = filled_in(self.presets, self.preset, pair=examples.is_pair, **changes)
+        settings = filled_in(
+            self.presets, self.preset, pair=examples.is_pair, classes=classes, **changes
+        )
         return settings.stretched(len(examples))
 
     def _changes(self, pair: bool) -> dict[str, Any]:

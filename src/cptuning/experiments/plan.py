@@ -286,7 +286,8 @@ def tuning_trials() -> list[dict[str, Any]]:
 def _candidate(
     method: str, parameters: dict[str, Any], train: Labelled, common: dict[str, Any]
 ) -> Candidate:
-    settings = make_classifier(method, **parameters).settings_for(train.examples)
+    classifier = make_classifier(method, **parameters)
+    settings = classifier.settings_for(train.examples, len(set(train.labels)))
     # Through JSON, so that a configuration looks the same before and after it is stored.
     configuration = json.loads(
         json.dumps({"method": method, "settings": asdict(settings), **common})

@@ -7,7 +7,7 @@ steps for a small backbone and little time.
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from cptuning.methods.training_settings import TrainingSettings
+from cptuning.methods.training_settings import Kind, TrainingSettings
 from cptuning.prompting import default_template
 
 
@@ -75,7 +75,7 @@ class WARPSettings(WordSettings):
     """Where the class vectors start."""
 
 
-Presets = dict[str, dict[Literal["single", "pair"], TrainingSettings]]
+Presets = dict[str, dict[Kind, TrainingSettings]]
 
 _FINE_TUNING = TrainingSettings(
     template="[CLS] {a}",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cptuning.inference import Index, Inference
-from cptuning.methods.training_settings import TrainingSettings, filled_in
+from cptuning.methods.training_settings import Kind, TrainingSettings, filled_in
 
 Loss = Literal["pccl", "sampled-pccl", "supcon", "triplet", "n-pair", "circle"]
 
@@ -107,10 +107,12 @@ _RELEASED = replace(
     k=1,
 )
 
-PRESETS: dict[str, dict[Literal["single", "pair"], Settings]] = {
+PRESETS: dict[str, dict[Kind, Settings]] = {
     "paper": {"single": _PAPER, "pair": replace(_PAPER, template="{a} ? [MASK] {b}")},
     "default": {
         "single": _DEFAULT,
+        # Negatives of many classes are not alike: those that are near must count more.
+        "many": replace(_DEFAULT, tau_n=1 / 8, centred=True),
         "pair": replace(
             _DEFAULT,
             template="{a} [SEP] {b} these are [MASK] .",
@@ -123,12 +125,12 @@ PRESETS: dict[str, dict[Literal["single", "pair"], Settings]] = {
 }
 
 
-def settings_for(preset: str, *, pair: bool, **changes: Any) -> Settings:
-    """A preset's settings for single texts or for pairs, with some of them changed.
+def settings_for(preset: str, *, pair: bool, classes: int = 2, **changes: Any) -> Settings:
+    """A preset's settings for so many classes of single texts or of pairs, some of them changed.
 
     >>> settings_for("paper", pair=True).template
     '{a} ? [MASK] {b}'
     >>> settings_for("paper", pair=False, margin=0.2).margin
     0.2
     """
-    return filled_in(PRESETS, preset, pair=pair, **changes)
+    return filled_in(PRESETS, preset, pair=pair, classes=classes, **changes)

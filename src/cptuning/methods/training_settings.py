@@ -57,18 +57,22 @@ class TrainingSettings:
 
 
 AnySettings = TypeVar("AnySettings", bound=TrainingSettings)
-Presets = Mapping[str, Mapping[Literal["single", "pair"], AnySettings]]
+# Pairs; single texts; and single texts of more than two classes, where a preset tells them apart.
+Kind = Literal["pair", "single", "many"]
+Presets = Mapping[str, Mapping[Kind, AnySettings]]
 
 
 def filled_in(
-    presets: Presets[AnySettings], preset: str, *, pair: bool, **changes: Any
+    presets: Presets[AnySettings], preset: str, *, pair: bool, classes: int, **changes: Any
 ) -> AnySettings:
-    """A preset's settings for single texts or for pairs, with some of them changed."""
+    """A preset's settings for such examples, with some of them changed."""
     if preset not in presets:
         raise CPTuningError(f"There is no preset {preset!r}: choose one of {', '.join(presets)}.")
     if "steps" in changes:  # Who names a number of steps means that number.
         changes.setdefault("epochs", 0)
-    settings = replace(presets[preset]["pair" if pair else "single"], **changes)
+    chosen = presets[preset]
+    kind: Kind = "pair" if pair else "many" if classes > 2 and "many" in chosen else "single"
+    settings = replace(chosen[kind], **changes)
     _check(settings)
     return settings
 
