@@ -31,10 +31,10 @@ def test_sixteen_examples_a_class_are_enough_to_be_far_above_chance(name, floor)
 
 
 def test_training_pays_with_more_than_two_classes():
-    split = load_dataset_split("TREC", seed=42)
+    split = load_dataset_split("TREC", seed=13)
     test, labels = some(split.test, split.test_labels, 300)
     untrained, trained = (
-        CPTuningClassifier(steps=steps, validation="none", random_state=42, verbose=False)
+        CPTuningClassifier(steps=steps, validation="none", random_state=13, verbose=False)
         .fit(split.train, split.train_labels)
         .score(test, labels)
         for steps in (0, None)
