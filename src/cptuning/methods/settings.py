@@ -111,8 +111,9 @@ PRESETS: dict[str, dict[Kind, Settings]] = {
     "paper": {"single": _PAPER, "pair": replace(_PAPER, template="{a} ? [MASK] {b}")},
     "default": {
         "single": _DEFAULT,
-        # Negatives of many classes are not alike: those that are near must count more.
-        "many": replace(_DEFAULT, tau_n=1 / 8, centred=True),
+        # Negatives of many classes are not alike, so the near ones must count more; and there is
+        # more to learn.
+        "many": replace(_DEFAULT, tau_n=1 / 8, centred=True, learning_rate=1e-4),
         "pair": replace(
             _DEFAULT,
             template="{a} [SEP] {b} these are [MASK] .",
