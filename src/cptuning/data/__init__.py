@@ -1,11 +1,6 @@
 """What comes in: examples, labels, splits, batches, files and the paper's data sets."""
 
-from cptuning.data.batches import (
-    BalancedBatches,
-    UniformBatches,
-    balanced_batch,
-    uniform_batch,
-)
+from cptuning.data.batches import BalancedBatches, UniformBatches
 from cptuning.data.examples import Examples, as_examples
 from cptuning.data.files import Table, check_kind, iter_tables, read_table
 from cptuning.data.journal import JOURNAL_FILE, Journal
@@ -46,7 +41,6 @@ __all__ = [
     "aligned",
     "as_examples",
     "as_labels",
-    "balanced_batch",
     "check_kind",
     "full_train",
     "iter_tables",
@@ -59,5 +53,4 @@ __all__ = [
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",
-    "uniform_batch",
 ]

@@ -14,16 +14,6 @@ from cptuning.data.labels import IntArray
 from cptuning.errors import CPTuningError
 
 
-def uniform_batch(n: int, size: int, seed: int, step: int) -> IntArray:
-    """One batch of :class:`UniformBatches`."""
-    return UniformBatches(n, size, seed)(step)
-
-
-def balanced_batch(labels: Any, size: int, seed: int, step: int) -> IntArray:
-    """One batch of :class:`BalancedBatches`."""
-    return BalancedBatches(labels, size, seed)(step)
-
-
 class UniformBatches:
     """``size`` of ``n`` row indices, all different; every row has its turn in every epoch.
 
