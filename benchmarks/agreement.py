@@ -44,27 +44,28 @@ class Agreement:
         return 1 - self.other_labels / max(self.texts - self.ties, 1)
 
 
-def compare(original: CPTuningClassifier, exported: CPTuningClassifier, test: Examples):
-    """Both models' answers to the same texts."""
-    expected, found = original.transform(test), exported.transform(test)
+def agreements(
+    original: CPTuningClassifier, test: Examples, folder: Path
+) -> Iterator[tuple[str, Agreement]]:
+    """By precision, how the model answers when it comes back from its exported folder."""
+    expected = original.transform(test)
+    labels = original.predictor_.labels_of(expected)
     scores = np.sort(original.predictor_.scores(expected), axis=1)
     ties = scores[:, -1] - scores[:, -2] < TIE
-    other = original.predictor_.labels_of(expected) != exported.predictor_.labels_of(found)
-    return Agreement(
-        texts=len(test),
-        ties=int(ties.sum()),
-        other_labels=int((other & ~ties).sum()),
-        cosine=float((expected * found).sum(axis=1).mean()),
-    )
-
-
-def exports(classifier: CPTuningClassifier, folder: Path) -> dict[str, CPTuningClassifier]:
-    """The classifier as it comes back from its exported folders."""
-    found = {}
-    for name, int8 in (("float32", False), ("int8", True)):
-        export_onnx(classifier, folder / name, int8=int8)
-        found[name] = cptuning.load(folder / name)
-    return found
+    for precision, int8 in (("float32", False), ("int8", True)):
+        export_onnx(original, folder / precision, int8=int8)
+        exported = cptuning.load(folder / precision)
+        found = exported.transform(test)
+        other = labels != exported.predictor_.labels_of(found)
+        yield (
+            precision,
+            Agreement(
+                texts=len(test),
+                ties=int(ties.sum()),
+                other_labels=int((other & ~ties).sum()),
+                cosine=float((expected * found).sum(axis=1).mean()),
+            ),
+        )
 
 
 def rows(
@@ -81,8 +82,7 @@ def rows(
             steps=steps, validation="none", random_state=seed, verbose=False
         ).fit(split.train, split.train_labels)
         with tempfile.TemporaryDirectory() as folder:
-            for precision, exported in exports(classifier, Path(folder)).items():
-                found = compare(classifier, exported, split.test.take(chosen))
+            for precision, found in agreements(classifier, split.test.take(chosen), Path(folder)):
                 yield (
                     f"| {name} | {precision} | {found.texts} | {found.ties} | {found.other_labels} "
                     f"| {100 * found.share:.2f} % | {found.cosine:.5f} |"
