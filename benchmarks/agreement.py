@@ -55,15 +55,14 @@ def agreements(
     for precision, int8 in (("float32", False), ("int8", True)):
         export_onnx(original, folder / precision, int8=int8)
         exported = cptuning.load(folder / precision)
-        found = exported.transform(test)
-        other = labels != exported.predictor_.labels_of(found)
+        answered = exported.predictor_.answer(test)
         yield (
             precision,
             Agreement(
                 texts=len(test),
                 ties=int(ties.sum()),
-                other_labels=int((other & ~ties).sum()),
-                cosine=float((expected * found).sum(axis=1).mean()),
+                other_labels=int(((labels != answered.labels) & ~ties).sum()),
+                cosine=float((expected * answered.embeddings).sum(axis=1).mean()),
             ),
         )
 

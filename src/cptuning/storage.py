@@ -26,9 +26,10 @@ from cptuning.inference import (
     HeadPredictor,
     Predictor,
     Scorer,
+    SecondLook,
     SupportSet,
 )
-from cptuning.inference.onnx_encoder import ONNX_FILE, OnnxEncoder
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
 from cptuning.methods.settings import Settings
 from cptuning.prompting import Layout, SpecialTokens, Template
@@ -89,6 +90,7 @@ def write_common(classifier: TextClassifier, place: Path) -> None:
         },
         "temperature": predictor.temperature,
         "unknown_threshold": predictor.unknown_threshold,
+        "clear_lead": predictor.second_look and predictor.second_look.clear_lead,
         "training": classifier.training_,
         "versions": versions(),
     }
@@ -168,6 +170,7 @@ def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) 
         k=settings.k,
         temperature=facts["temperature"],
         unknown_threshold=facts["unknown_threshold"],
+        second_look=_second_look(folder, layout, facts.get("clear_lead")),
     ).taught(Journal(folder / JOURNAL_FILE).lessons())
 
 
@@ -188,6 +191,14 @@ def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> E
             "or export it with `cptuning export` to predict without torch."
         ) from error
     return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
+
+
+def _second_look(folder: Path, layout: Layout, clear_lead: Any) -> SecondLook | None:
+    if clear_lead is None:
+        return None
+    if not (isinstance(clear_lead, int | float) and clear_lead >= 0):  # NaN is not
+        raise ValueError(f"its clear_lead is {clear_lead!r}")
+    return SecondLook(OnnxEncoder(layout, folder / EXACT_FILE), clear_lead)
 
 
 def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:

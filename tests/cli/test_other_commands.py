@@ -153,5 +153,24 @@ def test_an_export_lies_beside_its_model_unless_told_otherwise(run, pair_model, 
     assert has_integers == {"pairs-onnx": False, "pairs-int8": True}
 
 
+def test_an_8_bit_export_can_go_without_its_second_look(run, pair_model, pairs, tmp_path):
+    result = run("export", pair_model, "--int8", "--no-second-look", "--output", tmp_path / "small")
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / "small" / "exact.onnx").exists()
+    assert run("predict", tmp_path / "small", pairs).exit_code == 0
+    assert run("export", pair_model, "--int8", "--output", tmp_path / "whole").exit_code == 0
+    assert (tmp_path / "whole" / "exact.onnx").exists()
+    told = [json.loads(run("info", tmp_path / n, "--json").stdout) for n in ("small", "whole")]
+    assert told[0]["clear_lead"] is None
+    assert told[1]["clear_lead"] > 0
+
+
+def test_only_8_bits_have_a_second_look_to_go_without(run, pair_model, tmp_path):
+    result = run("export", pair_model, "--no-second-look", "--output", tmp_path / "none")
+    assert result.exit_code == 2
+    assert "Only an export with --int8 has a second look" in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_methods_are_listed(run):
     assert run("methods").stdout.startswith("cp-tuning")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -28,7 +29,7 @@ from cptuning.export.int8 import (
     quantized,
 )
 from cptuning.export.tracing import OUTPUTS
-from cptuning.inference.onnx_encoder import ONNX_FILE, session
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, session
 
 TRAINING = {
     "single": ["great movie", "I loved it", "so good", "dull film", "boring book", "bad food"],
@@ -217,6 +218,91 @@ def test_int8_answers_are_nearly_the_same(int8):
 @pytest.mark.parametrize("batches", ["alone", "some"])
 def test_an_int8_answer_does_not_depend_on_the_other_texts(int8, batches):
     np.testing.assert_allclose(int8.answers[batches], int8.answers["embeddings"], atol=1e-6)
+
+
+def test_close_calls_in_8_bits_and_no_others_get_the_embeddings_of_torch(int8):
+    place = shutil.copytree(int8.place / "again", int8.place / "wary")
+    predictor = cptuning.load(place).predictor_
+    rounded = predictor.transform(int8.texts)
+    leads = np.sort(predictor.scores(rounded), axis=1)
+    change_fact(place, "clear_lead", float(np.median(leads[:, -1] - leads[:, -2])))
+    predictor = cptuning.load(place).predictor_
+    close = predictor.close_calls(rounded, predictor.scores(rounded))
+    assert 0 < len(close) < len(int8.texts)
+    answered = predictor.answer(int8.texts)
+    expected = int8.original.transform(int8.texts)
+    np.testing.assert_allclose(answered.embeddings[close], expected[close], atol=5e-3)
+    others = np.delete(np.arange(len(int8.texts)), close)
+    np.testing.assert_allclose(answered.embeddings[others], rounded[others], atol=1e-6)
+
+
+def test_examples_that_an_8_bit_model_is_given_are_read_exactly(int8):
+    support = cptuning.load(int8.place / "again").predictor_.support
+    new = support.embeddings[-len(int8.more) :]
+    np.testing.assert_allclose(new, int8.original.transform(int8.more), atol=5e-3)
+
+
+def test_what_rounding_may_decide_is_what_it_was_seen_to_change(tiny, tmp_path):
+    classifier = CPTuningClassifier(
+        backbone=str(tiny("bert")), steps=2, validation="none", verbose=False
+    ).fit(TRAINING["single"], LABELS)
+    export_onnx(classifier, tmp_path / "int8", int8=True)
+    predictor = cptuning.load(tmp_path / "int8").predictor_
+    joined = " ".join(TRAINING["single"])
+    changes = []
+    for text in [*TRAINING["single"], joined]:
+        exact, rounded = (
+            scored.scores(scored.transform([text]))[0]
+            for scored in (classifier.predictor_, predictor)
+        )
+        changes.append((exact[1] - exact[0]) - (rounded[1] - rounded[0]))
+    usual = np.sqrt(np.mean(np.square(changes)))
+    assert predictor.second_look.clear_lead == pytest.approx(3 * usual, rel=1e-3)
+
+
+def test_without_a_second_look_there_is_no_exact_model(int8, tmp_path):
+    export_onnx(int8.original, tmp_path / "small", int8=True, second_look=False)
+    assert not (tmp_path / "small" / EXACT_FILE).exists()
+    predictor = cptuning.load(tmp_path / "small").predictor_
+    assert predictor.second_look is None
+    rounded = predictor.transform(int8.texts)
+    np.testing.assert_allclose(predictor.answer(int8.texts).embeddings, rounded, atol=1e-6)
+    assert int8.original.predictor_.second_look is None  # It is the folder that has one.
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda place: (place / EXACT_FILE).unlink(), r"exact\.onnx is no readable ONNX model"),
+        (lambda place: (place / EXACT_FILE).write_bytes(b"x"), r"exact\.onnx is no readable"),
+        (lambda place: change_fact(place, "clear_lead", "wide"), "its clear_lead is 'wide'"),
+        (lambda place: change_fact(place, "clear_lead", float("nan")), "its clear_lead is nan"),
+    ],
+    ids=["missing", "junk", "a word", "not a number"],
+)
+def test_a_damaged_second_look_is_named(cases, tmp_path, damage, said):
+    place = shutil.copytree(cases["bert", "single", "int8"].place / "again", tmp_path / "copy")
+    damage(place)
+    with pytest.raises(CPTuningError, match=said):
+        cptuning.load(place)
+
+
+def change_fact(place, name, value):
+    facts = json.loads((place / "cptuning.json").read_text("utf-8"))
+    (place / "cptuning.json").write_text(json.dumps(facts | {name: value}), "utf-8")
+
+
+def test_numbers_that_16_bits_can_not_tell_keep_32(embedded):
+    short = graphs.short_graph(embedded.exact, embedded.samples, embedded.expected)
+    assert short.ByteSize() < 0.6 * embedded.exact.ByteSize()
+    found = graphs._embeddings(short, embedded.samples)
+    np.testing.assert_allclose(found, embedded.expected, atol=5e-3)
+
+    large = Graph(embedded.exact)
+    name = next(n for n, a in large.constants.items() if a.ndim == 2 and a.dtype == np.float32)
+    large.constants[name] = large.constants[name] * np.float32(1e6)
+    kept = graphs.short_graph(large.model(), embedded.samples, embedded.expected)
+    assert kept.ByteSize() > 0.9 * embedded.exact.ByteSize()
 
 
 @pytest.mark.parametrize("shape", [(12, 24), (24, 12)], ids=["widening", "narrowing"])

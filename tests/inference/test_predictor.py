@@ -1,12 +1,14 @@
 """Answers and their reasons, with an encoder whose vectors are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cptuning.data import Examples, LabelSpace
 from cptuning.data.journal import Lesson
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, Evidence, Predictor, SupportSet, softmax
+from cptuning.inference import UNKNOWN, Evidence, Predictor, SecondLook, SupportSet, softmax
 
 ANGLES = {
     "east": 0,
@@ -86,6 +88,73 @@ def test_a_higher_temperature_is_less_certain():
 def test_embeddings_are_the_encoders():
     np.testing.assert_allclose(
         predictor().transform(["north", "west"]), [[0, 1], [-1, 0]], atol=1e-6
+    )
+
+
+# A second look at what rounding may have decided.
+
+
+class Coarse(Compass):
+    """A compass that tells steps of 20 degrees only."""
+
+    def embed(self, examples):
+        sharp = super().embed(examples)
+        angles = np.radians(np.round(np.degrees(np.arctan2(sharp[:, 1], sharp[:, 0])) / 20) * 20)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+class Reading(Compass):
+    """A compass that remembers what it read."""
+
+    def __init__(self):
+        self.texts = []
+
+    def embed(self, examples):
+        self.texts += examples.first
+        return super().embed(examples)
+
+
+def coarse_predictor(inference, clear_lead=0.3):
+    exact = Reading()
+    return exact, replace(
+        predictor(inference=inference, k=1),
+        encoder=Coarse(),
+        second_look=SecondLook(exact, clear_lead),
+    )
+
+
+@every_inference
+def test_close_calls_and_no_others_are_left_to_the_exact_encoder(inference):
+    # Rounded, "between" (55 degrees) lies at 60, nearer to the north than it is.
+    exact, it = coarse_predictor(inference)
+    sharp = predictor(inference=inference, k=1)
+    texts = ["eastish", "between", "northish", "west"]
+    answered = it.answer(texts)
+    assert exact.texts == ["between"]
+    assert it.transform(texts).tolist() == Coarse().embed(Examples(tuple(texts))).tolist()
+    np.testing.assert_array_equal(answered.embeddings[1], sharp.transform(["between"])[0])
+    np.testing.assert_array_equal(answered.probabilities[1], sharp.predict_proba(["between"])[0])
+    assert answered.labels.tolist() == sharp.predict(texts).tolist()
+    np.testing.assert_array_equal(
+        it.decision_scores(["between"]), sharp.decision_scores(["between"])
+    )
+    alone = np.concatenate([it.answer([text]).embeddings for text in texts])
+    np.testing.assert_array_equal(alone, answered.embeddings)
+
+
+@every_inference
+def test_without_a_lead_to_reach_nothing_is_read_again(inference):
+    exact, it = coarse_predictor(inference, clear_lead=0.0)
+    it.answer(list(ANGLES))
+    assert exact.texts == []
+
+
+def test_new_examples_are_read_exactly():
+    exact, it = coarse_predictor("knn")
+    more = it.with_examples(["west too"], ["W"])
+    assert exact.texts == ["west too"]
+    np.testing.assert_allclose(
+        more.support.embeddings[-1], Compass().embed(Examples(("west too",)))[0]
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cptuning.data import Examples
 from cptuning.inference import SupportSet, class_scores, knn_votes, prototypes
+from cptuning.inference.scoring import close_calls
 
 
 def support_of(embeddings, labels):
@@ -44,6 +45,43 @@ def test_votes_are_those_of_the_slow_loop(neighbours, k):
     votes = knn_votes(QUERY, support_on_a_line(similarities, labels), n_classes=4, k=k)
     np.testing.assert_allclose(votes, [[float(vote) for vote in expected]], atol=2e-9)
     assert votes.argmax() == winner
+
+
+# Of sixteenths, as similarities are of eighths: no neighbour draws level with another.
+LEADS = st.integers(0, 8).map(lambda n: (2 * n + 1) / 16)
+
+
+@given(NEIGHBOURS, st.integers(1, 8), LEADS)
+def test_a_vote_is_close_if_others_win_when_they_are_nearer(neighbours, k, lead):
+    similarities, labels = zip(*neighbours, strict=True)
+    support = support_on_a_line(similarities, labels)
+    votes = knn_votes(QUERY, support, n_classes=4, k=k)
+    near = sorted(range(len(labels)), key=lambda i: (-similarities[i], i))[: 2 * k]
+    best = votes.argmax()
+    nearer = [similarities[i] + lead * (labels[i] != best) for i in near]
+    _, then = slow_votes(nearer, [labels[i] for i in near], 4, k)
+    found = close_calls(QUERY, votes, support, "knn", k, lead)
+    assert found.tolist() == ([] if then == best else [0])
+
+
+@pytest.mark.parametrize("inference", ["prototype", "unit-prototype"])
+@given(st.lists(st.tuples(*[EIGHTHS] * 3), min_size=1, max_size=9), LEADS)
+def test_a_score_is_close_if_its_lead_is_not_clear(inference, rows, lead):
+    scores = np.array(rows)
+    support = support_of(np.eye(3), [0, 1, 2])  # Their scores are all that counts.
+    ordered = np.sort(scores, axis=1)
+    # Equal scores are close as well, where the earlier of them was taken.
+    expected = np.flatnonzero(ordered[:, 2] - ordered[:, 1] < lead)
+    queries = np.zeros((len(rows), 3), np.float32)
+    found = close_calls(queries, scores, support, inference, 1, lead)
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("inference", ["knn", "prototype", "unit-prototype"])
+def test_one_class_is_never_a_close_call(inference):
+    support = support_of([[1, 0], [0, 1]], [0, 0])
+    scores = class_scores(QUERY, support, 1, inference, 3)
+    assert len(close_calls(QUERY, scores, support, inference, 3, 0.5)) == 0
 
 
 def test_rows_of_a_batch_do_not_mix():

@@ -21,7 +21,15 @@ def export(
     to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: onnx.")] = "onnx",
     int8: Annotated[
         bool,
-        typer.Option("--int8", help="8-bit weights and products: smaller, faster, nearly equal."),
+        typer.Option("--int8", help="8-bit products: faster; close calls are looked at again."),
+    ] = False,
+    no_second_look: Annotated[
+        bool,
+        typer.Option(
+            "--no-second-look",
+            help="With --int8: no exact model for close calls. A third of the size; now and then "
+            "another label.",
+        ),
     ] = False,
 ) -> None:
     """Write a model as ONNX: it then predicts, explains and takes new examples without torch."""
@@ -30,6 +38,8 @@ def export(
 
     if to != "onnx":
         raise CPTuningError(f"There is no export to {to!r}: use --to onnx.")
+    if no_second_look and not int8:
+        raise CPTuningError("Only an export with --int8 has a second look to go without.")
     classifier = load(model, device="cpu")
     if output is None:
         model = model.absolute()
@@ -40,5 +50,5 @@ def export(
             "choose another --output."
         )
     check_place(output)
-    export_onnx(classifier, output, int8=int8)
+    export_onnx(classifier, output, int8=int8, second_look=not no_second_look)
     typer.echo(f"The exported model is in {output}: use it like any other, without torch.")

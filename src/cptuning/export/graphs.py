@@ -9,7 +9,7 @@ from cptuning.backbone import PromptedEncoder, TextEncoder
 from cptuning.errors import CPTuningError
 from cptuning.export.folding import fold_biases
 from cptuning.export.graph import Graph
-from cptuning.export.int8 import moved_back, quantized
+from cptuning.export.int8 import moved_back, quantized, shortened
 from cptuning.export.rewriting import spare_keys_and_values, straighten_attention, take_row_early
 from cptuning.export.tracing import EAGER, FUSED, OUTPUTS, traced
 from cptuning.inference.onnx_encoder import run, session
@@ -18,6 +18,8 @@ from cptuning.prompting import Encoding
 
 # What embeddings may differ by from torch's: rounding differs, nothing else may.
 _TOLERANCE = 1e-4
+# What they may differ by where matrices have 16 bits.
+_TOLERANCE_IN_16_BITS = 5e-3
 # The least mean cosine similarity with torch's embeddings that 8 bits must keep.
 _LEAST_COSINE = 0.97
 
@@ -63,21 +65,30 @@ def _plain_graph(module: PromptedEncoder) -> onnx.ModelProto:
     return traced(module, EAGER)
 
 
-def int8_graph(
-    encoder: TextEncoder, graph: onnx.ModelProto, samples: Sequence[Encoding]
+def short_graph(
+    graph: onnx.ModelProto, samples: Sequence[Encoding], expected: FloatArray
 ) -> onnx.ModelProto:
-    """The graph in 8 bits, if that does not change the embeddings much."""
-    expected = encoder.embed_encodings(samples)
+    """The graph in a file of half the size, if its numbers can be told in 16 bits."""
+    short = shortened(graph)
+    gap = np.abs(_embeddings(short, samples) - expected).max()
+    return short if gap <= _TOLERANCE_IN_16_BITS else graph
+
+
+def int8_graph(
+    graph: onnx.ModelProto, samples: Sequence[Encoding], expected: FloatArray
+) -> tuple[onnx.ModelProto, FloatArray]:
+    """The graph in 8 bits, if that does not change the embeddings much, and those it makes."""
     rounded = quantized(graph, samples, OUTPUTS)
     # Rounding moves all texts a little in one direction; what is left of it differs by text.
     rounded = moved_back(rounded, (_embeddings(rounded, samples) - expected).mean(axis=0))
-    cosines = (_embeddings(rounded, samples) * expected).sum(axis=1)
+    found = _embeddings(rounded, samples)
+    cosines = (found * expected).sum(axis=1)
     if cosines.mean() < _LEAST_COSINE:
         raise CPTuningError(
             f"In 8 bits this model's embeddings are too far from its own (mean cosine similarity "
             f"{cosines.mean():.3f}): export it without --int8."
         )
-    return rounded
+    return rounded, found
 
 
 def _embeddings(graph: onnx.ModelProto, samples: Sequence[Encoding]) -> FloatArray:

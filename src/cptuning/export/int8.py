@@ -66,6 +66,19 @@ def quantized(
     return graph.model()
 
 
+def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with matrices of 16 bits in its file; it computes in 32."""
+    graph = Graph(model)
+    for name in [name for name in graph.constants if _is_matrix(graph, name)]:
+        with np.errstate(over="ignore"):  # Who asks for this compares what comes of it.
+            matrix = graph.constants[name].astype(np.float16)
+        short = graph.constant(f"{name}/float16", matrix)
+        first = graph.users(name)[0]
+        graph.insert(first, "Cast", [short], [f"{name}/float32"], to=onnx.TensorProto.FLOAT)
+        graph.replace(name, f"{name}/float32")
+    return graph.model()
+
+
 def moved_back(model: onnx.ModelProto, shift: FloatArray) -> onnx.ModelProto:
     """The model with a vector taken off its embeddings, which have length one again then."""
     graph = Graph(model)

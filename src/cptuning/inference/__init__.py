@@ -15,6 +15,7 @@ from cptuning.inference.predictor import (
     HeadPredictor,
     Predictor,
     Scorer,
+    SecondLook,
 )
 from cptuning.inference.reasons import Evidence, Reasons
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
@@ -33,6 +34,7 @@ __all__ = [
     "Predictor",
     "Reasons",
     "Scorer",
+    "SecondLook",
     "Suggestion",
     "SupportSet",
     "auroc",

@@ -15,6 +15,8 @@ from cptuning.inference.support import FloatArray, IntArray
 from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
 
 ONNX_FILE = "encoder.onnx"
+EXACT_FILE = "exact.onnx"
+"""Beside an encoder in 8 bits: the same unrounded, for a second look at close calls."""
 # Enough for the weights to be read from memory seldom; few enough for the cores to end together.
 _TOKEN_BUDGET = 512
 
@@ -36,7 +38,7 @@ class OnnxEncoder:
 
     def save(self, folder: Path) -> None:
         """Copy the graph into a model folder."""
-        shutil.copyfile(self.path, folder / ONNX_FILE)
+        shutil.copyfile(self.path, folder / self.path.name)
 
     def embed(self, examples: Examples) -> FloatArray:
         """L2-normalised [OMSK] embeddings, one row an example, in their order."""

@@ -14,8 +14,8 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import softmax
 from cptuning.inference.familiarity import familiarity
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
-from cptuning.inference.scoring import Inference, Scores, class_scores
-from cptuning.inference.support import FloatArray, SupportSet
+from cptuning.inference.scoring import Inference, Scores, class_scores, close_calls
+from cptuning.inference.support import FloatArray, IntArray, SupportSet
 from cptuning.prompting import Layout
 
 UNKNOWN = "unknown"
@@ -35,6 +35,15 @@ class Encoder(Protocol):
     def save(self, folder: Path) -> None:
         """Write what is needed to have this encoder again."""
         ...
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """An exact encoder beside one that rounds: it reads the texts that rounding may decide."""
+
+    encoder: Encoder
+    clear_lead: float
+    """Texts that had another class if all others were nearer by this are read again."""
 
 
 class Scorer(Protocol):
@@ -72,6 +81,8 @@ class AnyPredictor(ABC):
     unknown_threshold: float | None
     support: SupportSet | None
     """The labelled examples that answers rest on, where they do."""
+    second_look: SecondLook | None
+    """What reads close calls again, where the model rounds."""
 
     @property
     @abstractmethod
@@ -159,6 +170,7 @@ class HeadPredictor(AnyPredictor):
     temperature: float
     unknown_threshold = None
     support = None
+    second_look = None
 
     @property
     def reader(self) -> Encoder:
@@ -199,6 +211,7 @@ class Predictor(AnyPredictor):
     k: int
     temperature: float
     unknown_threshold: float | None = None
+    second_look: SecondLook | None = None
 
     @property
     def reader(self) -> Encoder:
@@ -211,8 +224,10 @@ class Predictor(AnyPredictor):
         return self.support.examples.is_pair
 
     def save(self, folder: Path) -> None:
-        """Write the encoder."""
+        """Write the encoder, or both."""
         self.encoder.save(folder)
+        if self.second_look is not None:
+            self.second_look.encoder.save(folder)
 
     def transform(self, X: Any) -> FloatArray:
         """The L2-normalised [OMSK] embeddings."""
@@ -225,12 +240,30 @@ class Predictor(AnyPredictor):
 
     def decision_scores(self, X: Any) -> Scores:
         """Votes or similarities."""
-        return self.scores(self.transform(X))
+        return self._read(self.examples(X))[1]
+
+    def _read(self, examples: Examples) -> tuple[FloatArray, Scores]:
+        """Embeddings and class scores, of close calls exact ones."""
+        embeddings = self.encoder.embed(examples)
+        scores = self.scores(embeddings)
+        close = self.close_calls(embeddings, scores)
+        if len(close):
+            assert self.second_look is not None
+            embeddings[close] = self.second_look.encoder.embed(examples.take(close))
+            scores[close] = self.scores(embeddings[close])
+        return embeddings, scores
+
+    def close_calls(self, embeddings: FloatArray, scores: Scores) -> IntArray:
+        """The rows that rounding may have decided, as far as there is a second look at them."""
+        if self.second_look is None:
+            return np.empty(0, np.int64)
+        return close_calls(
+            embeddings, scores, self.support, self.inference, self.k, self.second_look.clear_lead
+        )
 
     def answer(self, X: Any) -> Answered:
         """Labels, calibrated probabilities and embeddings."""
-        embeddings = self.transform(X)
-        scores = self.scores(embeddings)
+        embeddings, scores = self._read(self.examples(X))
         probabilities = softmax(scores, self.temperature)
         return Answered(self.labels_of(embeddings, scores), probabilities, embeddings)
 
@@ -265,7 +298,8 @@ class Predictor(AnyPredictor):
             raise CPTuningError(
                 f"A class may not be called {UNKNOWN!r} while unknown_threshold is set."
             )
-        more = SupportSet(examples, self.encoder.embed(examples), label_space.encode(labels))
+        exact = (self.second_look or self).encoder  # All later answers rest on these.
+        more = SupportSet(examples, exact.embed(examples), label_space.encode(labels))
         return replace(self, support=self.support + more, label_space=label_space)
 
     def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:

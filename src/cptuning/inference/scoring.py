@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cptuning.inference.support import FloatArray, SupportSet
+from cptuning.inference.support import FloatArray, IntArray, SupportSet
 
 Inference = Literal["knn", "prototype", "unit-prototype"]
 Scores = NDArray[np.float64]
@@ -41,15 +41,53 @@ def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) 
     [[1.0..., 0.0]]
     """
     indices, similarities = support.nearest(queries, k)
-    rows = np.arange(len(queries))
-    votes = np.zeros((len(queries), n_classes))
+    return _votes(support.labels[indices], similarities, n_classes)
+
+
+def _votes(labels: IntArray, similarities: FloatArray, n_classes: int) -> Scores:
+    """The votes of neighbours, a row a query, the nearest first."""
+    rows = np.arange(len(labels))
+    votes = np.zeros((len(labels), n_classes))
     nearness = np.zeros_like(votes)
-    found = indices.shape[1]
+    found = labels.shape[1]
     for neighbour in reversed(range(found)):  # so that the nearest of a class comes last
-        labels = support.labels[indices[:, neighbour]]
-        votes[rows, labels] += (1.0 + similarities[:, neighbour]) / 2
-        nearness[rows, labels] = found - neighbour
+        voted = labels[:, neighbour]
+        votes[rows, voted] += (1.0 + similarities[:, neighbour]) / 2
+        nearness[rows, voted] = found - neighbour
     return np.asarray((votes + 1e-9 * nearness) / found)
+
+
+def close_calls(
+    queries: FloatArray,
+    scores: Scores,
+    support: SupportSet,
+    inference: Inference,
+    k: int,
+    clear_lead: float,
+) -> IntArray:
+    """The rows of queries that had another class if all others were nearer by the clear lead.
+
+    >>> from cptuning.data import Examples
+    >>> support = SupportSet(Examples(("a", "b")), np.eye(2, dtype=np.float32), np.array([0, 1]))
+    >>> queries = np.array([[0.6, 0.8], [0.71, 0.7]], np.float32)
+    >>> for inference in ("knn", "prototype"):
+    ...     scores = class_scores(queries, support, 2, inference, k=1)
+    ...     print(close_calls(queries, scores, support, inference, k=1, clear_lead=0.1))
+    [1]
+    [1]
+    """
+    best = scores.argmax(axis=1)[:, None]
+    if inference == "knn":
+        # Among twice as many are those that would be the nearest then, but where many are alike.
+        indices, similarities = support.nearest(queries, 2 * k)
+        labels = support.labels[indices]
+        nearer = similarities + np.float32(clear_lead) * (labels != best)
+        order = np.argsort(-nearer, axis=1, kind="stable")[:, :k]
+        labels, nearer = (np.take_along_axis(each, order, axis=1) for each in (labels, nearer))
+        scores = _votes(labels, nearer, scores.shape[1])
+    else:
+        scores = scores + clear_lead * (np.arange(scores.shape[1]) != best)
+    return np.flatnonzero(scores.argmax(axis=1) != best[:, 0])
 
 
 def prototypes(support: SupportSet, n_classes: int) -> FloatArray:
