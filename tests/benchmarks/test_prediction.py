@@ -15,12 +15,15 @@ def test_the_table_compares_round_by_round():
         prediction.SETFIT: [9.0, 20.0, 12.0],
         prediction.FLOAT32: [6.0, 10.0, 9.0],
         prediction.INT8: [3.0, 5.0, 3.0],
+        prediction.ONE_LOOK: [2.0, 4.0, 2.5],
         prediction.PRODUCTS: [4.5, 8.0, 6.3],
     }
-    text = prediction.table(Times(seconds, {}), texts=900)
+    text = prediction.table(Times(seconds, {}), texts=900, twice=31)
     assert "| cptuning, float32 | 100 | 1.50 (1.33 to 2.00) |" in text
     assert "| cptuning, int8 | 300 | 4.00 (3.00 to 4.00) |" in text
+    assert "| cptuning, int8, no second look | 360 | 4.80 (4.50 to 5.00) |" in text
     assert "that is 75 (70 to 80) % of the products" in text
+    assert "In 8 bits 31 of the 900 were read twice." in text
 
 
 def test_it_stops_where_the_work_is_not_the_same(tiny):

@@ -1,0 +1,13 @@
+"""Exported models on the paper's test sets of pairs of texts: torch's labels, also in 8 bits."""
+
+import pytest
+
+from tests.exported_labels import check_exports, needs_data
+
+TEXTS = {"MRPC": 408, "QQP": 3000, "QNLI": 5463, "RTE": 277}
+
+
+@needs_data
+@pytest.mark.parametrize("name", TEXTS)
+def test_an_export_has_the_labels_of_torch(name, tmp_path):
+    check_exports(name, TEXTS[name], tmp_path)
