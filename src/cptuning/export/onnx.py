@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # So many labelled examples are enough to compare graphs by, and to find the range of numbers.
 _SAMPLES = 32
 # A lead is clear if it is so many times what rounding usually makes of none.
-_CLEAR = 3
+_CLEAR = 2
 
 
 def export_onnx(
