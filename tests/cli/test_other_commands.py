@@ -163,6 +163,8 @@ def test_an_8_bit_export_can_go_without_its_second_look(run, pair_model, pairs, 
     told = [json.loads(run("info", tmp_path / n, "--json").stdout) for n in ("small", "whole")]
     assert told[0]["clear_lead"] is None
     assert told[1]["clear_lead"] > 0
+    for name, looks_again in (("small", False), ("whole", True)):
+        assert ("looks again at" in run("info", tmp_path / name).stdout) is looks_again
 
 
 def test_only_8_bits_have_a_second_look_to_go_without(run, pair_model, tmp_path):

@@ -28,7 +28,7 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
 def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tuple[str, str]]:
     training = facts["training"]
     accuracy = training["held_out_accuracy"]
-    threshold = facts["unknown_threshold"]
+    threshold, lead = facts["unknown_threshold"], facts.get("clear_lead")
     kinds = {"onnx": "exported, predicts without torch", "torch": "can be trained further"}
     return [
         ("model", f"{model} ({facts['bytes'] / 1e6:.0f} MB, {kinds[facts['kind']]})"),
@@ -48,6 +48,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         ("steps kept", str(training["best_step"])),
         ("seed", str(training["seed"])),
         ("unknown below", "never" if threshold is None else f"a similarity of {threshold:.3f}"),
+        *([] if lead is None else [("looks again at", f"leads below {lead:.4f}")]),
         *((name, str(value)) for name, value in facts["settings"].items() if name != "template"),
         ("versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
     ]

@@ -67,15 +67,21 @@ def quantized(
 
 
 def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with matrices of 16 bits in its file; it computes in 32."""
+    """The model with 16-bit integers for matrices in its file; it computes in float32.
+
+    Integers with a scale a column tell a matrix more exactly than 16-bit floats do.
+    """
     graph = Graph(model)
     for name in [name for name in graph.constants if _is_matrix(graph, name)]:
-        with np.errstate(over="ignore"):  # Who asks for this compares what comes of it.
-            matrix = graph.constants[name].astype(np.float16)
-        short = graph.constant(f"{name}/float16", matrix)
-        first = graph.users(name)[0]
-        graph.insert(first, "Cast", [short], [f"{name}/float32"], to=onnx.TensorProto.FLOAT)
-        graph.replace(name, f"{name}/float32")
+        matrix, first = graph.constants[name], graph.users(name)[0]
+        largest = np.abs(matrix).max(axis=0)
+        scales = (np.where(largest > 0, largest, 1) / 32767).astype(np.float32)
+        integers = np.round(matrix / scales).astype(np.int16)
+        short, long, whole = (f"{name}/{part}" for part in ("int16", "float32", "scaled"))
+        graph.constant(short, integers)
+        graph.insert(first, "Cast", [short], [long], to=onnx.TensorProto.FLOAT)
+        graph.insert(first, "Mul", [long, graph.constant(f"{name}/scales", scales)], [whole])
+        graph.replace(name, whole)
     return graph.model()
 
 
