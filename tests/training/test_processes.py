@@ -75,11 +75,11 @@ folder, method, output = sys.argv[1:4]
 more = {} if method == "fine-tuning" else {"label_words": {"good": "great", "bad": "dull"}}
 classifier = make_classifier(
     method, backbone=folder, steps=3, batch_size=8, learning_rate=1e-3, validation="none",
-    device="cpu", verbose=False, **more,
+    verbose=False, **more,
 )
 texts = GOOD + BAD
 classifier.fit(texts, ["good"] * 6 + ["bad"] * 6, unlabeled=texts)
-processes = Processes.find("cpu")
+processes = Processes.find("auto")
 found = {
     "scores": torch.from_numpy(classifier.decision_function(texts)),
     "count": torch.tensor(processes.count),
@@ -105,11 +105,11 @@ settings = dict(word.split("=") for word in settings.split(","))
 settings = {n: float(v) if "." in v else int(v) for n, v in settings.items()}
 classifier = CPTuningClassifier(
     folder, steps=4, evaluate_every=2, batch_size=8, mlm_rate=0.4, learning_rate=1e-3,
-    device="cpu", verbose=False, **settings,
+    verbose=False, **settings,
 )
 texts, labels = GOOD + BAD, ["good"] * 6 + ["bad"] * 6
 classifier.fit(texts, labels, X_dev=texts, y_dev=labels)
-processes = Processes.find("cpu")
+processes = Processes.find("auto")
 assert processes.sharded == (processes.count > 1)
 weights = classifier.predictor_.encoder.module.named_parameters()
 found = {n: p.detach().clone() for n, p in weights} | {
@@ -173,6 +173,7 @@ def outcomes(tmp_path, code, argument, sharded=False):
                 "OMP_NUM_THREADS": "1",
                 "HOME": str(tmp_path),
                 "ACCELERATE_USE_FSDP": str(sharded).lower(),
+                "CUDA_VISIBLE_DEVICES": "",  # Where no device is named, it is the CPU.
             },
         )
         results[count] = load_file(output)

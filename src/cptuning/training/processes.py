@@ -34,7 +34,7 @@ class Processes:
             return cls(wanted)
         from accelerate import PartialState
 
-        state = PartialState(cpu=device == "cpu")
+        state = PartialState(cpu=wanted.type == "cpu")
         sharded = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
         return cls(state.device, state.process_index, state.num_processes, sharded)
 
