@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import cptuning
 from cptuning import CPTuningClassifier
-from cptuning.data import JOURNAL_FILE, Examples, Journal
+from cptuning.data import LESSONS_FILE, Examples, Lesson, append_lesson
 from cptuning.errors import CPTuningError
 from cptuning.storage import FORMAT, check_place, read_facts
 from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
@@ -246,17 +246,17 @@ def test_a_place_is_checked_without_leaving_anything_there(tmp_path, model):
 
 def test_what_was_added_to_the_folder_is_known_and_is_saved_with_the_rest(model):
     taught = cptuning.load(model).add_examples(["the red train", "so so"], ["travel", "fair"])
-    Journal(model / JOURNAL_FILE).append(Examples(("the red train", "so so")), ["travel", "fair"])
+    append_lesson(model, Lesson(Examples(("the red train", "so so")), ["travel", "fair"]))
     loaded = cptuning.load(model)
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), taught.predict_proba(TEXTS))
     assert loaded.classes_.tolist() == ["bad", "good", "fair", "travel"]
     loaded.save(model)
-    assert not (model / JOURNAL_FILE).exists()
+    assert not (model / LESSONS_FILE).exists()
     again = cptuning.load(model)
     np.testing.assert_array_equal(again.predict_proba(TEXTS), taught.predict_proba(TEXTS))
 
 
 def test_damage_in_what_was_added_is_named(model):
-    (model / JOURNAL_FILE).write_text("junk\n")
+    (model / LESSONS_FILE).write_text("junk\n")
     with pytest.raises(CPTuningError, match=r"added\.jsonl, line 1 is damaged"):
         cptuning.load(model)

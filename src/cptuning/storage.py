@@ -17,11 +17,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
-from cptuning.data import JOURNAL_FILE, Examples, Journal, LabelSpace
+from cptuning.data import Examples, LabelSpace, read_lessons
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
 from cptuning.inference import (
-    AnyPredictor,
+    EmbeddingPredictor,
     Encoder,
     HeadPredictor,
     Predictor,
@@ -73,7 +73,7 @@ def save(classifier: TextClassifier, folder: Path) -> None:
 def write_common(classifier: TextClassifier, place: Path) -> None:
     """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
     predictor = classifier.predictor_
-    layout = predictor.reader.layout
+    layout = predictor.encoder.layout
     facts = {
         "format": FORMAT,
         "method": classifier.method,
@@ -150,7 +150,7 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     return classifier
 
 
-def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) -> AnyPredictor:
+def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) -> Predictor:
     layout = _layout(folder, facts["layout"])
     label_space = LabelSpace.from_json(facts["classes"])
     if not (isinstance(facts["temperature"], int | float) and facts["temperature"] > 0):
@@ -160,7 +160,7 @@ def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) 
     threshold = facts["unknown_threshold"]
     if not (threshold is None or isinstance(threshold, int | float)):
         raise ValueError(f"its unknown_threshold is {threshold!r}")
-    return Predictor(
+    return EmbeddingPredictor(
         _encoder(folder, layout, settings, device),
         _read_support(folder, layout.template.is_pair, len(label_space.classes)).searched(
             settings.index
@@ -171,7 +171,7 @@ def _predictor(folder: Path, facts: dict[str, Any], settings: Any, device: str) 
         temperature=facts["temperature"],
         unknown_threshold=facts["unknown_threshold"],
         second_look=_second_look(folder, layout, facts.get("clear_lead")),
-    ).taught(Journal(folder / JOURNAL_FILE).lessons())
+    ).taught(read_lessons(folder))
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:

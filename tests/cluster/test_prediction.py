@@ -19,7 +19,7 @@ import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.cluster.blocks import Block
 from cptuning.cluster.prediction import BlockPredictor, Job
-from cptuning.data.unfinished import whole_file
+from cptuning.files.atomic import whole_file
 
 ROWS, GROUP = 600, 100
 

@@ -5,10 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cptuning.data import Examples, LabelSpace
-from cptuning.data.journal import Lesson
+from cptuning.data import Examples, LabelSpace, Lesson
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, Evidence, Predictor, SecondLook, SupportSet, softmax
+from cptuning.inference import (
+    UNKNOWN,
+    EmbeddingPredictor,
+    Evidence,
+    SecondLook,
+    SupportSet,
+    softmax,
+)
 
 ANGLES = {
     "east": 0,
@@ -38,7 +44,7 @@ def predictor(classes=("E", "N"), **changes):
     examples = Examples(("east", "east too", "north", "north too"))
     settings = {"inference": "knn", "k": 3, "temperature": 0.2, **changes}
     support = SupportSet(examples, Compass().embed(examples), np.array([0, 0, 1, 1]))
-    return Predictor(Compass(), support, LabelSpace(classes), **settings)
+    return EmbeddingPredictor(Compass(), support, LabelSpace(classes), **settings)
 
 
 INFERENCES = ("knn", "prototype", "unit-prototype")
@@ -272,7 +278,7 @@ def test_no_new_class_may_be_called_unknown_where_that_is_an_answer():
 def test_pairs_are_answered_and_shown_as_pairs():
     examples = Examples(("x", "y"), ("east", "north"))
     support = SupportSet(examples, Compass().embed(examples), np.array([0, 1]))
-    it = Predictor(Compass(), support, LabelSpace(("E", "N")), "knn", k=1, temperature=0.2)
+    it = EmbeddingPredictor(Compass(), support, LabelSpace(("E", "N")), "knn", k=1, temperature=0.2)
     assert it.predict([("z", "northish")]).tolist() == ["N"]
     assert it.explain([("z", "northish")], k=1)[0][0].text == ("y", "north")
     with pytest.raises(CPTuningError, match="expects pairs of texts"):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cptuning.data import Examples, LabelSpace
-from cptuning.inference import UNKNOWN, Predictor, SupportSet
+from cptuning.inference import UNKNOWN, EmbeddingPredictor, SupportSet
 
 # Few different values: similarities are exact, and many of them equal.
 POINTS = st.tuples(*[st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0])] * 2)
@@ -30,7 +30,7 @@ def predictor_of(known, inference, threshold=None):
     examples = Examples(tuple(written(point, n) for n, (point, _) in enumerate(known)))
     labels = np.array([label for _, label in known])
     support = SupportSet(examples, Written().embed(examples), labels)
-    return Predictor(Written(), support, CLASSES, inference, 3, 0.5, threshold)
+    return EmbeddingPredictor(Written(), support, CLASSES, inference, 3, 0.5, threshold)
 
 
 @given(

@@ -44,7 +44,7 @@ def test_the_words_of_the_prompt_stay_words(backbone):
 def test_training_throws_the_encoder_away_and_keeps_its_vectors(steady, tmp_path, architecture):
     texts, labels = toy(2, pair=False)
     classifier = rival("p-tuning", steady[architecture], steps=3).fit(texts, labels)
-    module = classifier.predictor_.reader.module
+    module = classifier.predictor_.encoder.module
     assert not hasattr(module, "parametrizations")
     assert {n for n, _ in module.named_parameters() if not n.startswith("model.")} == {"prompts"}
     classifier.save(tmp_path / "model")
@@ -92,10 +92,10 @@ def test_warps_prompts_may_stand_anywhere(steady):
     template = "[PRO*2] {a} [PRO] so [MASK] [PRO*3]"
     classifier = rival("warp", steady["bert"], template=template).fit(texts, labels)
     assert classifier.score(texts, labels) == 1.0
-    module = classifier.predictor_.reader.module
+    module = classifier.predictor_.encoder.module
     assert len(module.prompts) == 7
     mask = module.model.get_input_embeddings().weight[
-        classifier.predictor_.reader.layout.special.mask
+        classifier.predictor_.encoder.layout.special.mask
     ]
     assert not torch.isclose(module.prompts[0], mask).all()
     start = learner_of("warp", load_backbone(steady["bert"]), template=template).encoder.module

@@ -187,9 +187,9 @@ def test_any_models_weights_can_be_the_start_of_any_other(steady):
 def test_what_one_method_froze_the_next_one_trains(steady):
     texts, labels = toy(2, pair=False)
     frozen = rival("warp", steady["bert"], steps=1).fit(texts, labels)
-    before = frozen.predictor_.reader.module.model.state_dict()
+    before = frozen.predictor_.encoder.module.model.state_dict()
     after = rival("pet", steady["bert"], steps=2).fit(texts, labels, init_from=frozen)
-    changed = after.predictor_.reader.module.model.state_dict()
+    changed = after.predictor_.encoder.module.model.state_dict()
     assert any(not torch.equal(before[name], changed[name]) for name in before)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cptuning.data import Examples, LabelSpace
-from cptuning.inference import Predictor, SupportSet
+from cptuning.inference import EmbeddingPredictor, SupportSet
 
 # A text's first word says where on the circle it lies, in degrees.
 KNOWN = {"north": 90, "east": 0, "south": -90}
@@ -28,10 +28,10 @@ class CircleEncoder:
 
 def circle_predictor(
     classes: Sequence[str] = tuple(KNOWN), unknown_threshold: float | None = None
-) -> Predictor:
+) -> EmbeddingPredictor:
     examples = Examples(tuple(f"{KNOWN.get(c, 45 * i)} is {c}" for i, c in enumerate(classes)))
     encoder = CircleEncoder()
-    return Predictor(
+    return EmbeddingPredictor(
         encoder,
         SupportSet(examples, encoder.embed(examples), np.arange(len(classes))),
         LabelSpace(tuple(classes)),
@@ -43,7 +43,7 @@ def circle_predictor(
 
 
 @pytest.fixture
-def predictor() -> Predictor:
+def predictor() -> EmbeddingPredictor:
     return circle_predictor()
 
 

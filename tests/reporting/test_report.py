@@ -8,7 +8,7 @@ import pytest
 from tests.reporting.conftest import CircleEncoder, circle_predictor
 
 from cptuning.data import Examples, LabelSpace
-from cptuning.inference import Predictor, SupportSet
+from cptuning.inference import EmbeddingPredictor, SupportSet
 from cptuning.reporting import Evaluation, report_html
 from cptuning.reporting.report import verdict
 
@@ -106,7 +106,7 @@ def test_what_is_nearer_than_the_reasons_of_a_wrong_answer_is_shown_too(facts):
     known = Examples(("-40 e", "50 e", "38 s", "-90 s", "-95 s"))
     support = SupportSet(known, CircleEncoder().embed(known), np.array([0, 0, 1, 1, 1]))
     space = LabelSpace(("east", "south"))
-    predictor = Predictor(CircleEncoder(), support, space, "unit-prototype", 1, 0.5)
+    predictor = EmbeddingPredictor(CircleEncoder(), support, space, "unit-prototype", 1, 0.5)
     evaluation = Evaluation.of(predictor, Examples(("37 x",)), ["south"])
     text = Outline(report_html(evaluation, facts, model="m", test="t")).text
     mistakes = text[text.index("Its surest mistakes") :]

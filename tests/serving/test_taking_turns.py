@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import cptuning
 import cptuning.storage
 from cptuning.cli import app
-from cptuning.data.locks import changing
+from cptuning.files.locks import changing
 from cptuning.storage import FACTS_FILE
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.data.formats import files_package
-from cptuning.data.unfinished import write_whole
 from cptuning.errors import CPTuningError
+from cptuning.files.atomic import write_whole
 
 # Readers of Parquet folders pass over names that begin like this.
 _JOB_FILE = "_job.json"

@@ -11,9 +11,9 @@ from cptuning.cluster.blocks import Block, begin, blocks_of
 from cptuning.cluster.connection import connected, gpu_share
 from cptuning.data import check_kind, iter_tables
 from cptuning.data.formats import files_package
-from cptuning.data.unfinished import clear_unfinished, write_whole
 from cptuning.errors import CPTuningError
-from cptuning.inference import UNKNOWN, AnyPredictor
+from cptuning.files.atomic import clear_unfinished, write_whole
+from cptuning.inference import UNKNOWN, Predictor
 from cptuning.reporting.answered_rows import AnsweredRows
 from cptuning.storage import load
 
@@ -100,7 +100,7 @@ class BlockPredictor:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.predictor: AnyPredictor = load(job.model).predictor_
+        self.predictor: Predictor = load(job.model).predictor_
         self.answers = AnsweredRows(self.predictor, job.probabilities, job.neighbours)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:

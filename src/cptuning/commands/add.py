@@ -10,8 +10,8 @@ from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
 from cptuning.commands.tables import Columns, labels_of
 from cptuning.data import Examples, Table, aligned, check_kind
-from cptuning.data.locks import changing
-from cptuning.inference import AnyPredictor
+from cptuning.files.locks import changing
+from cptuning.inference import Predictor
 
 
 def add(
@@ -80,7 +80,7 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
 
 
 def _warn_of_contradictions(
-    predictor: AnyPredictor, examples: Examples, labels: Sequence[Hashable]
+    predictor: Predictor, examples: Examples, labels: Sequence[Hashable]
 ) -> None:
     """Say where the model knows a text under another label, and under no other."""
     if predictor.support is None:

@@ -10,7 +10,7 @@ import typer
 from cptuning.commands.console import interval, percent, print_table, say
 from cptuning.commands.explain import explanations, print_explanation
 from cptuning.data import Examples, Table, read_table
-from cptuning.data.unfinished import write_whole
+from cptuning.files.atomic import write_whole
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.report import report_html, verdict
 from cptuning.reporting.words import duration

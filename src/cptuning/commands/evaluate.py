@@ -17,7 +17,7 @@ from cptuning.commands.console import (
 from cptuning.commands.tables import Columns, folder_name, labels_of
 from cptuning.data import aligned, check_kind
 from cptuning.data.formats import file_name
-from cptuning.data.unfinished import write_whole
+from cptuning.files.atomic import write_whole
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.page import check_place
 from cptuning.reporting.report import report_html, verdict

@@ -10,7 +10,7 @@ from cptuning.commands import options
 from cptuning.commands.console import output_console, percent, print_json, rounded, shown
 from cptuning.data import Examples, check_kind, iter_tables
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor, Evidence
+from cptuning.inference import Evidence, Predictor
 
 
 def explain(
@@ -76,7 +76,7 @@ def _examples(
         yield Examples((str(text),), None if second is None else (second,))
 
 
-def explanations(predictor: AnyPredictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
+def explanations(predictor: Predictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
     """Answers as JSON can hold them, each with the reasons for it."""
     answered = predictor.answer(examples)
     labels = answered.labels.tolist()

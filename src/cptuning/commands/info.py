@@ -9,15 +9,14 @@ from cptuning.commands.console import percent, print_json, print_table
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Show the facts of a model: classes, data, accuracy, settings, versions."""
-    from cptuning.data import JOURNAL_FILE, Journal
+    from cptuning.data import read_lessons
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, read_facts
 
     facts = read_facts(model)
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
     facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
-    lessons = Journal(model / JOURNAL_FILE).lessons()
-    facts["added"] = sum(len(lesson.labels) for lesson in lessons)
+    facts["added"] = sum(len(lesson.labels) for lesson in read_lessons(model))
     if as_json:
         print_json(facts)
     else:

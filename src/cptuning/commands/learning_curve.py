@@ -10,8 +10,8 @@ from cptuning.commands import options
 from cptuning.commands.console import percent, print_json, print_table, say
 from cptuning.commands.tables import Columns, described, labels_of
 from cptuning.data import Examples, aligned, check_kind
-from cptuning.data.unfinished import write_whole
 from cptuning.errors import CPTuningError
+from cptuning.files.atomic import write_whole
 from cptuning.reporting.curve import RULE, LearningCurve
 from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
 from cptuning.reporting.page import check_place

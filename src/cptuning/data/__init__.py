@@ -3,8 +3,8 @@
 from cptuning.data.batches import BalancedBatches, UniformBatches
 from cptuning.data.examples import Examples, as_examples
 from cptuning.data.files import Table, check_kind, iter_tables, read_table
-from cptuning.data.journal import JOURNAL_FILE, Journal
 from cptuning.data.labels import LabelSpace, aligned, as_labels
+from cptuning.data.lessons import LESSONS_FILE, Lesson, append_lesson, read_lessons
 from cptuning.data.named import (
     MORE_DATASETS,
     PAIR_DATASETS,
@@ -25,20 +25,21 @@ from cptuning.data.splits import (
 from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
-    "JOURNAL_FILE",
+    "LESSONS_FILE",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",
     "SEEDS",
     "BalancedBatches",
     "Examples",
-    "Journal",
     "LabelSpace",
+    "Lesson",
     "NamedSplit",
     "RowWriter",
     "Table",
     "UniformBatches",
     "aligned",
+    "append_lesson",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -49,6 +50,7 @@ __all__ = [
     "load_few_shot",
     "load_test",
     "open_writer",
+    "read_lessons",
     "read_table",
     "stratified_folds",
     "stratified_sample",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
-from cptuning.data.unfinished import clear_unfinished
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor, Reasons
+from cptuning.files.atomic import clear_unfinished
+from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 from cptuning.methods.training_settings import Presets, TrainingSettings, filled_in
@@ -252,7 +252,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 return Start(self.backbone)
             return Start(load_backbone(self.backbone))
         source = init_from if isinstance(init_from, TextClassifier) else load(Path(init_from))
-        encoder = source._fitted().reader
+        encoder = source._fitted().encoder
         if not isinstance(encoder, TextEncoder):
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
@@ -273,7 +273,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.held_out_ = held_out
         self.held_out_rows_ = fitted.held_out_rows
         self.held_out_score_ = held_out.score().accuracy if held_out else None
-        self.predictor_: AnyPredictor = fitted.task.predictor(
+        self.predictor_: Predictor = fitted.task.predictor(
             label_space,
             held_out.temperature if held_out else settings.temperature,
             self._threshold(held_out),
@@ -352,8 +352,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         return tags
 
-    def _fitted(self) -> AnyPredictor:
-        predictor: AnyPredictor | None = getattr(self, "predictor_", None)
+    def _fitted(self) -> Predictor:
+        predictor: Predictor | None = getattr(self, "predictor_", None)
         if predictor is None:
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet: "

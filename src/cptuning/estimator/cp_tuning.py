@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier, Training
-from cptuning.inference import UNKNOWN, Predictor, threshold_for
+from cptuning.inference import UNKNOWN, EmbeddingPredictor, threshold_for
 from cptuning.methods.settings import PRESETS, Settings
 
 try:
@@ -77,7 +77,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     settings_class = Settings
     presets = PRESETS
     uses_unlabeled = True
-    predictor_: Predictor
+    predictor_: EmbeddingPredictor
 
     def __init__(
         self,

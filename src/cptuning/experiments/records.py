@@ -11,9 +11,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from cptuning.data.unfinished import write_whole
 from cptuning.errors import CPTuningError
 from cptuning.experiments.plan import Cell
+from cptuning.files.atomic import write_whole
 
 Record = dict[str, Any]
 _PLAN = "plan.json"

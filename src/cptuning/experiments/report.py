@@ -6,12 +6,12 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
-from cptuning.data.unfinished import write_whole
 from cptuning.experiments.document import Document, Line, Picture, Section, Table, Value
 from cptuning.experiments.records import Records
 from cptuning.experiments.results import Outcome, outcomes
 from cptuning.experiments.sections import document
 from cptuning.experiments.studies import TUNED, Study
+from cptuning.files.atomic import write_whole
 from cptuning.reporting.page import page, table_html
 
 COLUMNS = (

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from hashlib import sha256
 from io import BytesIO
 
-from cptuning.data.unfinished import write_whole
 from cptuning.experiments.plan import Cell, Request, Task
 from cptuning.experiments.records import Record, Records, dev_score, make_folder
 from cptuning.experiments.trainer import Fitted, Trainer
+from cptuning.files.atomic import write_whole
 
 # How long to wait for others to finish what they have begun, or to die.
 _PATIENCE = 0.5

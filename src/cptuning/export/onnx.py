@@ -9,7 +9,7 @@ import numpy as np
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.inference import Predictor, SecondLook
+from cptuning.inference import EmbeddingPredictor, SecondLook
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout
@@ -43,7 +43,7 @@ def export_onnx(
     from cptuning.export.graphs import float_graph, int8_graph, short_graph
 
     predictor = classifier.predictor_
-    if not isinstance(predictor, Predictor):
+    if not isinstance(predictor, EmbeddingPredictor):
         raise CPTuningError(
             f"Only models of the method cp-tuning can be exported, and this one is of "
             f"{classifier.method}."
@@ -68,7 +68,7 @@ def export_onnx(
         write_common(classifier, place)
 
 
-def _clear_lead(predictor: Predictor, expected: FloatArray, found: FloatArray) -> float:
+def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:
     """From which lead on rounding hardly decides, by what it did to some examples."""
     if predictor.inference == "knn":
         changes = (found - expected) @ predictor.support.embeddings.T

@@ -10,7 +10,7 @@ from cptuning.inference.familiarity import auroc, familiarity, threshold_for
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.predictor import (
     UNKNOWN,
-    AnyPredictor,
+    EmbeddingPredictor,
     Encoder,
     HeadPredictor,
     Predictor,
@@ -24,8 +24,8 @@ from cptuning.inference.support import SupportSet
 
 __all__ = [
     "UNKNOWN",
-    "AnyPredictor",
     "ApproximateIndex",
+    "EmbeddingPredictor",
     "Encoder",
     "Evidence",
     "HeadPredictor",

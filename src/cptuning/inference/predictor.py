@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cptuning.data import Examples, LabelSpace, as_examples, as_labels
-from cptuning.data.journal import Lesson
+from cptuning.data import Examples, LabelSpace, Lesson, as_examples, as_labels
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import softmax
 from cptuning.inference.familiarity import familiarity
@@ -73,9 +72,11 @@ class Answered:
     """None where the model does not compare texts."""
 
 
-class AnyPredictor(ABC):
+class Predictor(ABC):
     """A fitted model that answers; what only some models can do is refused in one sentence."""
 
+    encoder: Encoder
+    """What reads texts."""
     label_space: LabelSpace
     temperature: float
     unknown_threshold: float | None
@@ -83,11 +84,6 @@ class AnyPredictor(ABC):
     """The labelled examples that answers rest on, where they do."""
     second_look: SecondLook | None
     """What reads close calls again, where the model rounds."""
-
-    @property
-    @abstractmethod
-    def reader(self) -> Encoder:
-        """What reads texts."""
 
     @abstractmethod
     def answer(self, X: Any) -> Answered:
@@ -133,7 +129,7 @@ class AnyPredictor(ABC):
         """Why the model gave these labels to these embeddings, which :meth:`answer` told."""
         raise CPTuningError(f"{_NEEDS_NEARNESS} it has no examples to show: use method cp-tuning.")
 
-    def with_examples(self, X: Any, y: Sequence[Any]) -> "AnyPredictor":
+    def with_examples(self, X: Any, y: Sequence[Any]) -> "Predictor":
         """The same model knowing more examples, of old classes or of new ones."""
         raise CPTuningError(_NEEDS_TRAINING)
 
@@ -162,7 +158,7 @@ _NEEDS_TRAINING = (
 
 
 @dataclass(frozen=True)
-class HeadPredictor(AnyPredictor):
+class HeadPredictor(Predictor):
     """A model that scores the classes itself: what the rivals of CP-Tuning train."""
 
     scorer: Scorer
@@ -173,14 +169,14 @@ class HeadPredictor(AnyPredictor):
     second_look = None
 
     @property
-    def reader(self) -> Encoder:
+    def encoder(self) -> Encoder:  # type: ignore[override]
         """What reads texts for the scorer."""
         return self.scorer.encoder
 
     @property
     def is_pair(self) -> bool:
         """Whether the template has places for two."""
-        return self.reader.layout.template.is_pair
+        return self.encoder.layout.template.is_pair
 
     def decision_scores(self, X: Any) -> Scores:
         """The class logits."""
@@ -198,7 +194,7 @@ class HeadPredictor(AnyPredictor):
 
 
 @dataclass(frozen=True)
-class Predictor(AnyPredictor):
+class EmbeddingPredictor(Predictor):
     """An encoder with its support set: predicts, explains and takes new examples; trains nothing.
 
     This is what an exported folder loads to; the estimator answers through one as well.
@@ -212,11 +208,6 @@ class Predictor(AnyPredictor):
     temperature: float
     unknown_threshold: float | None = None
     second_look: SecondLook | None = None
-
-    @property
-    def reader(self) -> Encoder:
-        """The encoder."""
-        return self.encoder
 
     @property
     def is_pair(self) -> bool:
@@ -289,7 +280,7 @@ class Predictor(AnyPredictor):
         answers = [NO_CLASS if self.is_unknown(label) else numbers[label] for label in labels]
         return reasons_for(embeddings, np.array(answers, int), self.support, self.label_space, k)
 
-    def with_examples(self, X: Any, y: Sequence[Any]) -> "Predictor":
+    def with_examples(self, X: Any, y: Sequence[Any]) -> "EmbeddingPredictor":
         """The same model knowing more examples, of old classes or of new ones."""
         examples = self.examples(X)
         labels = as_labels(y, len(examples))
@@ -313,7 +304,7 @@ class Predictor(AnyPredictor):
                 rows.append(row)
         return rows
 
-    def taught(self, lessons: Sequence[Lesson]) -> "Predictor":
+    def taught(self, lessons: Sequence[Lesson]) -> "EmbeddingPredictor":
         """The same model as if it had been given the lessons one by one, read in one go.
 
         What it knows already is left out: two who teach it may not know of each other.
@@ -331,7 +322,7 @@ class Predictor(AnyPredictor):
         extended = replace(self, label_space=label_space)
         return extended.with_examples(examples.take(rows), [labels[row] for row in rows])
 
-    def without_examples(self, rows: Sequence[int]) -> "Predictor":
+    def without_examples(self, rows: Sequence[int]) -> "EmbeddingPredictor":
         """The same model without the labelled examples in these rows of its support set.
 
         A class that loses its last example is forgotten.

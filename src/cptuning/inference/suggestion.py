@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.inference.predictor import AnyPredictor
+from cptuning.inference.predictor import Predictor
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 
@@ -64,7 +64,7 @@ class Suggestion:
     uncertainty: float
 
 
-def suggestions(predictor: AnyPredictor, pool: Examples, n: int) -> list[Suggestion]:
+def suggestions(predictor: Predictor, pool: Examples, n: int) -> list[Suggestion]:
     """What to label next of a pool of texts; those that the model knows are left out."""
     known = set(predictor.support.examples) if predictor.support is not None else set()
     first_row: dict[str | tuple[str, str], int] = {}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from cptuning.data.unfinished import whole_file
+from cptuning.files.atomic import whole_file
 from cptuning.inference import fit_temperature, log_loss
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, normalize
 from cptuning import losses
 from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import LabelSpace, stratified_sample
-from cptuning.inference import Predictor, SupportSet, class_scores, familiarity
+from cptuning.inference import EmbeddingPredictor, SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
 from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.fitting import Run
@@ -185,9 +185,9 @@ class CPTuningTask(BatchedTask[Settings]):
 
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
-    ) -> Predictor:
+    ) -> EmbeddingPredictor:
         """The encoder with the training examples as its support set."""
-        return Predictor(
+        return EmbeddingPredictor(
             self.encoder,
             self.support().searched(self.settings.index),
             label_space,

@@ -20,7 +20,7 @@ from cptuning.prompting import Encoding, LaidOut, Layout, Targets, collate, mask
 from cptuning.training import Processes, Score
 
 if TYPE_CHECKING:
-    from cptuning.inference import AnyPredictor
+    from cptuning.inference import Predictor
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class BatchedTask(ABC, Generic[S]):
     @abstractmethod
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
-    ) -> "AnyPredictor":
+    ) -> "Predictor":
         """The trained model as something that answers."""
 
     def evaluate(self, step: int) -> Score | None:

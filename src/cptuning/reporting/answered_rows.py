@@ -8,14 +8,14 @@ import numpy as np
 from cptuning.data import Table
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor, Evidence, Reasons
+from cptuning.inference import Evidence, Predictor, Reasons
 
 
 class AnsweredRows:
     """Adds the columns prediction and confidence, and more where they are asked for."""
 
     def __init__(
-        self, predictor: AnyPredictor, probabilities: bool = False, neighbours: int = 0
+        self, predictor: Predictor, probabilities: bool = False, neighbours: int = 0
     ) -> None:
         self.predictor = predictor
         self.neighbours = neighbours

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
-from cptuning.inference import UNKNOWN, AnyPredictor, Reasons, expected_calibration_error
+from cptuning.inference import UNKNOWN, Predictor, Reasons, expected_calibration_error
 from cptuning.inference.support import FloatArray
 from cptuning.reporting.metrics import Confusion, wilson_interval
 
@@ -31,7 +31,7 @@ class HardError:
 class Evaluation:
     """Texts with their true labels, the answers to them, and how sure each answer is."""
 
-    predictor: AnyPredictor
+    predictor: Predictor
     examples: Examples
     truth: list[Hashable]
     answers: list[Hashable]
@@ -41,7 +41,7 @@ class Evaluation:
 
     @classmethod
     def of(
-        cls, predictor: AnyPredictor, examples: Examples, labels: Sequence[Hashable]
+        cls, predictor: Predictor, examples: Examples, labels: Sequence[Hashable]
     ) -> "Evaluation":
         """Let the model answer."""
         answered = predictor.answer(examples)

@@ -4,10 +4,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cptuning.data import JOURNAL_FILE, Examples, Journal, aligned
-from cptuning.data.journal import Lesson
-from cptuning.data.locks import changing, stamp_of
-from cptuning.inference import AnyPredictor
+from cptuning.data import Examples, Lesson, aligned, append_lesson, read_lessons
+from cptuning.files.locks import changing, stamp_of
+from cptuning.inference import Predictor
 from cptuning.inference.predictor import Answered
 from cptuning.serving.refusals import Refusal
 from cptuning.storage import FACTS_FILE, load
@@ -39,9 +38,8 @@ class Model:
         self._stamp = stamp_of(folder / FACTS_FILE)
         classifier = load(folder, device)
         self.method = classifier.method
-        self.predictor: AnyPredictor = classifier.predictor_
+        self.predictor: Predictor = classifier.predictor_
         self._most_examples = most_examples
-        self._journal = Journal(folder / JOURNAL_FILE)
 
     @property
     def n_examples(self) -> int | None:
@@ -84,7 +82,7 @@ class Model:
 
     def catch_up(self) -> None:
         """Learn what was added to the folder since it was loaded."""
-        for lesson in self._journal.lessons():
+        for lesson in read_lessons(self.folder):
             rows = self.predictor.new_rows(lesson.examples, lesson.labels)
             if rows:
                 labels = [lesson.labels[row] for row in rows]
@@ -105,7 +103,7 @@ class Model:
             with changing(self.folder / FACTS_FILE, patience=_PATIENCE) as stamp:
                 if stamp != self._stamp:  # In another model's folder they are lost, or worse.
                     raise replaced
-                self._journal.append(lesson.examples, lesson.labels)
+                append_lesson(self.folder, lesson)
         except TimeoutError as error:
             raise Refusal(
                 503,

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Depends, Path, Request, Response
 
 from cptuning.data import Examples, as_examples
 from cptuning.errors import CPTuningError
-from cptuning.inference import AnyPredictor
+from cptuning.inference import Predictor
 from cptuning.serving.catalog import Catalog
 from cptuning.serving.limits import Limits
 from cptuning.serving.metrics import CONTENT_TYPE, Metrics
@@ -201,7 +201,7 @@ def _predictions(answer: Answer) -> list[Prediction]:
     return predictions
 
 
-def _prediction(predictor: AnyPredictor, label: Any, probabilities: np.ndarray) -> Prediction:
+def _prediction(predictor: Predictor, label: Any, probabilities: np.ndarray) -> Prediction:
     names = map(str, predictor.label_space.classes)
     return Prediction(
         label=label,

@@ -11,7 +11,7 @@ from operator import add
 from threading import Condition, Thread
 
 from cptuning.data import Examples
-from cptuning.inference import AnyPredictor, Reasons
+from cptuning.inference import Predictor, Reasons
 from cptuning.inference.predictor import Answered
 from cptuning.serving.limits import Limits
 from cptuning.serving.model import Added, Model
@@ -27,7 +27,7 @@ _NEWEST = 0.2
 class Answer:
     """What a model said of the texts of one request, and the model as it was then."""
 
-    predictor: AnyPredictor
+    predictor: Predictor
     answered: Answered
     reasons: list[Reasons] | None
 

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from cptuning.data.unfinished import whole_file
+from cptuning.files.atomic import whole_file
 
 _log = logging.getLogger("cptuning")
 _MOMENTS = ("exp_avg", "exp_avg_sq")

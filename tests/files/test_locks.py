@@ -7,12 +7,12 @@ from threading import Thread
 
 import pytest
 
-from cptuning.data.locks import changing, stamp_of
+from cptuning.files.locks import changing, stamp_of
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from cptuning.data.locks import changing
+from cptuning.files.locks import changing
 with changing(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

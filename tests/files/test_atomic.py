@@ -5,13 +5,13 @@ import signal
 import pytest
 from tests.standstill import start_python
 
-from cptuning.data.unfinished import clear_unfinished, whole_file, write_whole
 from cptuning.errors import CPTuningError
+from cptuning.files.atomic import clear_unfinished, whole_file, write_whole
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from cptuning.data.unfinished import whole_file
+from cptuning.files.atomic import whole_file
 
 with whole_file(Path(sys.argv[1])) as place:
     place.write_text("half")
