@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "cptuning"
 # The way of the data, as in CONTRIBUTING.md.
 ORDER = [
     "errors",
+    "extras",
     "files",
     "data",
     "prompting",

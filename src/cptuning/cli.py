@@ -26,16 +26,11 @@ from cptuning.commands.reproduce import reproduce
 from cptuning.commands.serve import serve
 from cptuning.commands.suggest import suggest
 from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 
 # What the shell calls a program that was stopped by SIGINT, or whose reader went away.
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 _USERS_MISTAKE = 2
-
-# What the base install does without, as Python calls it, and the extra that brings it.
-_EXTRAS = {
-    "train": ("torch", "transformers", "accelerate", "sklearn", "matplotlib", "onnx"),
-    "serve": ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client"),
-}
 
 
 class _Commands(TyperGroup):
@@ -44,7 +39,8 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         try:
-            result = super().invoke(ctx)
+            with needed_for("This"):
+                result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except CPTuningError as error:
@@ -53,12 +49,6 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt:
             say("Stopped.")
             raise typer.Exit(_INTERRUPTED) from None
-        except ModuleNotFoundError as error:
-            extra = next((e for e, names in _EXTRAS.items() if error.name in names), None)
-            if extra is None:
-                raise
-            say(f'error: This needs {error.name}: pip install "cptuning[{extra}]".')
-            raise typer.Exit(_USERS_MISTAKE) from None
         except BrokenPipeError:
             # Whoever read our output has seen enough; what is still buffered goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

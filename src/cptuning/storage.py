@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from cptuning.data import Examples, LabelSpace, read_lessons
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
+from cptuning.extras import needed_for
 from cptuning.inference import (
     EmbeddingPredictor,
     Encoder,
@@ -182,14 +183,9 @@ def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
 def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> Encoder:
     if (folder / ONNX_FILE).is_file():
         return OnnxEncoder(layout, folder / ONNX_FILE)
-    try:
+    with needed_for(f"The model {folder}, which was not exported,"):
         from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
-    except ImportError as error:
-        raise CPTuningError(
-            f'The model {folder} needs {error.name}: pip install "cptuning[train]", '
-            "or export it with `cptuning export` to predict without torch."
-        ) from error
     return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
 
 
@@ -202,13 +198,9 @@ def _second_look(folder: Path, layout: Layout, clear_lead: Any) -> SecondLook | 
 
 
 def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:
-    try:
+    with needed_for(f"The model {folder}"):
         from cptuning.methods.scorer import TextScorer
         from cptuning.training import Processes
-    except ImportError as error:
-        raise CPTuningError(
-            f'The model {folder} needs {error.name}: pip install "cptuning[train]".'
-        ) from error
     return TextScorer.load(folder, layout, Processes.find(device).device)
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cptuning.data.formats import FORMATS, file_name, files_package, is_gzip, table_format
+from cptuning.data.formats import FORMATS, file_name, is_gzip, table_format
 from cptuning.errors import CPTuningError
 
 
@@ -38,8 +38,3 @@ def test_a_standard_stream_is_csv_unless_told_otherwise():
     with pytest.raises(CPTuningError, match="xlsx cannot pass through a standard stream"):
         table_format("-", "xlsx")
     assert file_name("-") == "standard input"
-
-
-def test_a_missing_package_says_how_to_install_it():
-    with pytest.raises(CPTuningError, match=r'pip install "cptuning\[files\]"'):
-        files_package("not_installed.at_all", "train.xlsx")

@@ -4,17 +4,15 @@ import logging
 import os
 from typing import Any
 
-from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 
 
 def connected(workers: int) -> Any:
     """The package ``ray``, connected; without a cluster, one starts here for so many workers."""
     # Read when Ray is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with needed_for("--runner ray"):
         import ray
-    except ImportError as error:
-        raise CPTuningError('--runner ray needs Ray: pip install "cptuning[ray]".') from error
     if not ray.is_initialized():
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         if os.environ.get("RAY_ADDRESS"):

@@ -7,7 +7,7 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import say, warn
-from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
@@ -25,12 +25,8 @@ def app(
     settings: options.Settings = None,
 ) -> None:
     """Open a web page: examples in, a classifier out, without a line of code."""
-    try:
+    with needed_for("The page"):
         from cptuning.app.page import launch
-    except ModuleNotFoundError as error:
-        if error.name != "gradio":
-            raise
-        raise CPTuningError('The page needs gradio: pip install "cptuning[app]".') from error
     from cptuning.app.session import Settings
 
     page = launch(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
@@ -68,16 +69,8 @@ def file_name(path: str | Path) -> str:
 def files_package(module: str, path: str | Path) -> Any:
     """The module that reads or writes this file, imported only now.
 
-    >>> files_package("no_such_package", "train.parquet")
-    Traceback (most recent call last):
-    ...
-    cptuning.errors.CPTuningError: train.parquet needs the package no_such_package:
-    pip install "cptuning[files]".
+    >>> files_package("pyarrow.parquet", "train.parquet").__name__
+    'pyarrow.parquet'
     """
-    try:
+    with needed_for(str(path)):
         return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise CPTuningError(
-            f'{path} needs the package {package}: pip install "cptuning[files]".'
-        ) from error

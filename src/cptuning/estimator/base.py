@@ -14,6 +14,7 @@ import numpy as np
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 from cptuning.files.atomic import clear_unfinished
 from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
@@ -380,12 +381,8 @@ def _seed(random_state: Any) -> int:
 
 
 def _require_training() -> None:
-    try:
+    with needed_for("Training"):
         import_module("cptuning.methods.fitting")
-    except ImportError as error:
-        raise CPTuningError(
-            f'Training needs {error.name}: pip install "cptuning[train]".'
-        ) from error
 
 
 def _dev_data(X_dev: Any, y_dev: Any, pair: bool, label_space: LabelSpace) -> Any:

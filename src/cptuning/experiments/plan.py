@@ -13,6 +13,7 @@ from cptuning.data import SEEDS, full_train, load_few_shot, unbalanced_split
 from cptuning.data.sources import Labelled
 from cptuning.errors import CPTuningError
 from cptuning.experiments.studies import METHOD_ROWS, STUDIES, Row, Study
+from cptuning.extras import needed_for
 from cptuning.registry import classifier_class, make_classifier
 
 SHOTS = 16
@@ -267,10 +268,8 @@ def tuning_trials() -> list[dict[str, Any]]:
     They are drawn evenly and beforehand, and do not follow from results: so workers can share
     them, and a killed sweep goes on with the same ones.
     """
-    try:
+    with needed_for("--tune"):
         import optuna
-    except ImportError as error:
-        raise CPTuningError('--tune needs optuna: pip install "cptuning[tune]".') from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {
         "margin": optuna.distributions.FloatDistribution(0.0, 0.5),

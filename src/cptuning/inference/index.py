@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 
 Index = Literal["exact", "approximate"]
 
@@ -67,10 +67,6 @@ class ApproximateIndex:
 
 
 def _faiss() -> Any:
-    try:
+    with needed_for('index="approximate"'):
         import faiss
-    except ImportError as error:
-        raise CPTuningError(
-            'index="approximate" needs faiss: pip install "cptuning[index]".'
-        ) from error
     return faiss

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 from cptuning.inference.support import IntArray
 from cptuning.reporting.metrics import Confusion, ReliabilityBin
 
@@ -289,13 +289,9 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[Point]", majority: f
 @contextmanager
 def _drawing(theme: Theme) -> Iterator[Any]:
     """Gives a maker of figures with one pair of axes each; nothing of matplotlib stays changed."""
-    try:
+    with needed_for("A figure"):
         import matplotlib
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise CPTuningError(
-            f'Pictures need {error.name}: pip install "cptuning[train]".'
-        ) from error
 
     def new_figure(height: float) -> Any:
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cptuning.errors import CPTuningError
 from cptuning.inference.support import FloatArray, IntArray
 
 # t-SNE shows neighbourhoods; with fewer points there are none to show.
@@ -32,12 +31,8 @@ def project(embeddings: FloatArray, seed: int = 0) -> tuple[NDArray[np.float64],
     distinct = len(np.unique(embeddings, axis=0))
     if distinct < FEWEST_FOR_TSNE:
         return _principal_components(embeddings), "PCA"
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise CPTuningError(
-            f'The report needs {error.name}: pip install "cptuning[train]".'
-        ) from error
+    from sklearn.manifold import TSNE
+
     perplexity = min(30.0, (len(embeddings) - 1) / 3)
     method = TSNE(perplexity=perplexity, init="pca", random_state=seed)
     return np.asarray(method.fit_transform(embeddings), dtype=np.float64), "t-SNE"
