@@ -33,7 +33,7 @@ from cptuning.data import Examples
 from cptuning.methods.cp_tuning import CPTuning, CPTuningTask
 from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
-from cptuning.methods.task import Labelled, Split
+from cptuning.methods.task import LabelledExamples, Split
 from cptuning.training import Processes, Score, train
 
 LENGTH, WARM_UP = 128, 5
@@ -120,7 +120,7 @@ class Bench:
         words = [w for w in backbone.tokenizer.get_vocab() if w.isalpha()]
         rng = np.random.default_rng(0)
         texts = [" ".join(rng.choice(words, 2 * LENGTH if i else 8)) for i in range(batch)]
-        data = Labelled(Examples(tuple(texts)), np.arange(batch) % 2)
+        data = LabelledExamples(Examples(tuple(texts)), np.arange(batch) % 2)
         return cls(fitter, fitter._stage("benchmark", Split(data)).task, device, replay)
 
     def run(self, steps: int, enter: Callable[[], None], leave: Callable[[], None]) -> None:

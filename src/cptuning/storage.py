@@ -32,7 +32,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
-from cptuning.methods.settings import Settings
+from cptuning.methods.settings import CPTuningSettings
 from cptuning.prompting import Layout, SpecialTokens, Template
 from cptuning.registry import classifier_class
 
@@ -180,7 +180,7 @@ def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
     return {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
 
 
-def _encoder(folder: Path, layout: Layout, settings: Settings, device: str) -> Encoder:
+def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: str) -> Encoder:
     if (folder / ONNX_FILE).is_file():
         return OnnxEncoder(layout, folder / ONNX_FILE)
     with needed_for(f"The model {folder}, which was not exported,"):

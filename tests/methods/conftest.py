@@ -2,7 +2,7 @@ import pytest
 
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from tests.methods.toys import ARCHITECTURES
 from tests.tiny import save_tiny
 
@@ -26,7 +26,7 @@ def backbone(tiny_bert_folder):
 def data():
     import numpy as np
 
-    return Labelled(Examples(GOOD + BAD), np.array([0] * len(GOOD) + [1] * len(BAD)))
+    return LabelledExamples(Examples(GOOD + BAD), np.array([0] * len(GOOD) + [1] * len(BAD)))
 
 
 # Wide enough to learn six classes by heart, and nothing random.

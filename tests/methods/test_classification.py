@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
-from cptuning.methods.heads import OpeningHead
+from cptuning.methods.heads import ClsHead
 from cptuning.methods.task import Split
 from tests.methods.toys import ARCHITECTURES, LEARNERS, learner_of, split_of, task_of
 
@@ -123,8 +123,8 @@ def test_dropout_is_off_when_held_out_examples_are_answered(steady):
 
 
 def test_a_head_is_what_its_own_tensors_say():
-    head = OpeningHead(4, 3)
-    again = OpeningHead.from_state(head.state_dict())
+    head = ClsHead(4, 3)
+    again = ClsHead.from_state(head.state_dict())
     features = torch.randn(5, 4)
     torch.testing.assert_close(
         head.eval()(None, features, features), again.eval()(None, features, features)

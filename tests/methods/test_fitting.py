@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.methods.answers import HeldOut
 from cptuning.methods.cp_tuning import CPTuning
+from cptuning.methods.evaluation_log import HeldOut
 from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
-from cptuning.methods.task import Labelled, Split
+from cptuning.methods.task import LabelledExamples, Split
 from cptuning.training import Processes
 from tests.standstill import ROOT, start_python, wait_for_files
 
@@ -134,7 +134,7 @@ def test_cross_fitting_starts_each_fold_from_the_untouched_weights(backbone, dat
 
 
 def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
-    more = Labelled(
+    more = LabelledExamples(
         data.examples + Examples(("the red train",)), np.append(data.labels, 2).astype(np.int64)
     )
     fitted = make_fitter(backbone, classes=("good", "bad", "travel")).fit(Split(more), folds=2)
@@ -143,7 +143,7 @@ def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
 
 
 def test_cross_fitting_of_single_examples_is_refused(backbone):
-    data = Labelled(Examples(("yes", "no")), np.array([0, 1]))
+    data = LabelledExamples(Examples(("yes", "no")), np.array([0, 1]))
     with pytest.raises(CPTuningError, match="Every class has a single example"):
         make_fitter(backbone).fit(Split(data), folds=2)
 

@@ -15,7 +15,7 @@ from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.label_search import best_combinations, mask_log_probabilities, search_words
 from cptuning.methods.lm_bff import fit_candidates
 from cptuning.methods.t5_templates import T5, _questions, _written, write_templates
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from cptuning.methods.template_search import PLACES, _Search, _unusable, search_templates
 from cptuning.prompting import Template
 from cptuning.training import Score
@@ -243,7 +243,7 @@ def test_a_long_text_does_not_push_the_gaps_out_of_a_t5s_sight(t5, pair, monkeyp
     model = T5.load(str(t5), torch.device("cpu"))
     short, long = "The great movie !", "the red train " * 267
     texts = Examples((long, short), (short, long) if pair else None)
-    data = Labelled(texts, np.array([0, 1]))
+    data = LabelledExamples(texts, np.array([0, 1]))
     read = []
     plain = type(model.model.get_encoder()).forward
 

@@ -11,11 +11,11 @@ import cptuning
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.methods.answers import Answers
+from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.pet import Student, fit_patterns
 from cptuning.methods.scorer import TextScorer
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from tests.methods.toys import CPU, learner_of, rival, settings_of, split_of, toy
 
 PATTERNS = ("[MASK] : {a}", "so [MASK] ! {a}")
@@ -110,7 +110,7 @@ def test_patterns_count_by_their_untrained_accuracy(steady, backbone, monkeypatc
     weights = [np.mean(answer == labels) for answer in answers]
     assert len(set(weights)) > 1
     ensemble = Ensemble(monkeypatch, backbone)
-    fitted = ensemble.run(Labelled(examples, labels))
+    fitted = ensemble.run(LabelledExamples(examples, labels))
     assert fitted.facts["pattern_weights"] == dict(zip(templates, weights, strict=True))
     expected = np.zeros((4, 2))
     for weight, said in zip(weights, ensemble.said[:3], strict=True):
@@ -130,7 +130,7 @@ def test_patterns_count_the_same_where_none_is_ever_right(steady, backbone, monk
     labels = 1 - answers[0][rows].astype(np.int64)
     ensemble = Ensemble(monkeypatch, backbone)
     with caplog.at_level(logging.WARNING, "cptuning"):
-        fitted = ensemble.run(Labelled(examples.take(rows), labels))
+        fitted = ensemble.run(LabelledExamples(examples.take(rows), labels))
     assert "all of them count the same" in caplog.text
     assert set(fitted.facts["pattern_weights"].values()) == {1.0}
     expected = softmax(torch.tensor(np.mean(ensemble.said[:3], axis=0)) / 2, dim=-1).numpy()
@@ -187,7 +187,7 @@ def test_the_distillation_loss_has_the_gradient_of_pets(backbone):
     """PET: T² · KL(soft labels ‖ softmax(scores / T)), which differs by a constant."""
     teacher = np.array([[2.0, 0.0], [0.0, 4.0], [1.0, 1.0], [3.0, 1.0]])
     student = make_student(backbone, teacher, batch_size=4)
-    task = student.task(split_of(), Answers())
+    task = student.task(split_of(), EvaluationLog())
     inputs = task.inputs(0)
     assert inputs["labels"].shape == (4, 2)
     scores = torch.tensor([[0.3, -0.2], [1.0, 0.5], [0.0, 0.0], [-1.0, 2.0]], requires_grad=True)

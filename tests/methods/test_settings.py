@@ -6,7 +6,7 @@ import pytest
 
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
-from cptuning.methods.settings import PRESETS, Settings, settings_for
+from cptuning.methods.settings import PRESETS, CPTuningSettings, settings_for
 
 
 def test_the_paper_preset_holds_the_papers_own_numbers():
@@ -40,7 +40,7 @@ def test_every_preset_is_valid_for_texts_and_for_pairs(preset, pair):
 
 def test_every_setting_is_a_parameter_of_the_classifier():
     parameters = inspect.signature(CPTuningClassifier).parameters
-    assert {field.name for field in fields(Settings)} <= set(parameters)
+    assert {field.name for field in fields(CPTuningSettings)} <= set(parameters)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_the_default_has_settings_of_its_own_for_single_texts_of_more_than_two_c
 
 def test_more_examples_get_more_steps_unless_the_steps_are_named():
     default = settings_for("default", pair=False)
-    assert default.stretched(32) == default
-    many = default.stretched(3200)
+    assert default.scaled_to(32) == default
+    many = default.scaled_to(3200)
     assert many.steps == 1000
     assert many.steps / many.evaluate_every == default.steps / default.evaluate_every
-    assert settings_for("default", pair=False, steps=7).stretched(10_000).steps == 7
-    assert settings_for("default", pair=False, steps=7, epochs=2).stretched(160).steps == 20
-    assert settings_for("paper", pair=False).stretched(10_000).steps == 1000
+    assert settings_for("default", pair=False, steps=7).scaled_to(10_000).steps == 7
+    assert settings_for("default", pair=False, steps=7, epochs=2).scaled_to(160).steps == 20
+    assert settings_for("paper", pair=False).scaled_to(10_000).steps == 1000
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ import torch
 
 from cptuning import make_classifier
 from cptuning.data import Examples
-from cptuning.methods.answers import Answers
+from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.fine_tuning import FineTuning
 from cptuning.methods.fitting import Run
 from cptuning.methods.lm_bff import LMBFF
 from cptuning.methods.p_tuning import PTuning
 from cptuning.methods.pet import PET
-from cptuning.methods.task import Labelled, Split
+from cptuning.methods.task import LabelledExamples, Split
 from cptuning.methods.warp import WARP
 from cptuning.training import Processes
 
@@ -95,9 +95,9 @@ def split_of(n_classes=2, pair=False, **more):
     first = tuple(t[0] if pair else t for t in texts)
     second = tuple(t[1] for t in texts) if pair else None
     numbers = np.array([int(label[-1]) for label in labels])
-    return Split(Labelled(Examples(first, second), numbers), **more)
+    return Split(LabelledExamples(Examples(first, second), numbers), **more)
 
 
 def task_of(method, backbone, pair=False, n_classes=2, unlabeled=None, **changes):
     learner = learner_of(method, backbone, pair, n_classes, **changes)
-    return learner.task(split_of(n_classes, pair, unlabeled=unlabeled), Answers())
+    return learner.task(split_of(n_classes, pair, unlabeled=unlabeled), EvaluationLog())

@@ -25,7 +25,7 @@ from cptuning.data import Examples
 from cptuning.methods.cp_tuning import CPTuning
 from cptuning.methods.fitting import Fitter, Run
 from cptuning.methods.settings import settings_for
-from cptuning.methods.task import Labelled, Split
+from cptuning.methods.task import LabelledExamples, Split
 from cptuning.training import Processes
 from tests.methods.conftest import BAD, GOOD
 
@@ -37,7 +37,7 @@ settings = settings_for(
 )
 run = Run(processes, seed=2)
 fitter = Fitter(CPTuning(load_backbone(folder), settings, run, ("good", "bad")), run)
-data = Labelled(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
+data = LabelledExamples(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
 more = Examples(("the red train", "yes or no ?", "how would i start", "a few years later"))
 split = Split(data, dev=data, unlabeled=more)
 task = fitter._stage("training", split).task

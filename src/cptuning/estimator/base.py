@@ -19,7 +19,7 @@ from cptuning.files.atomic import clear_unfinished
 from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.methods.training_settings import Presets, TrainingSettings, filled_in
+from cptuning.methods.training_settings import Presets, TrainingSettings, resolve_preset
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cptuning.backbone import Backbone
-    from cptuning.methods.answers import HeldOut
-    from cptuning.methods.fitting import Fitted, Fitter, Run
+    from cptuning.methods.evaluation_log import HeldOut
+    from cptuning.methods.fitting import FitResult, Fitter, Run
     from cptuning.methods.task import Split
 
 Array = np.ndarray[Any, Any]
@@ -98,7 +98,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fitter(self, training: Training) -> "Fitter[Any]":
         """The method on its backbone, ready to be fitted."""
 
-    def _train(self, training: Training) -> "Fitted[Any]":
+    def _train(self, training: Training) -> "FitResult[Any]":
         """Train; a method that searches or trains several models has its own way."""
         return self._fitter(training).fit(training.split, training.folds)
 
@@ -174,10 +174,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {f.name: getattr(self, f.name) for f in fields(self.settings_class)}
         changes = self._changes(examples.is_pair)
         changes |= {name: value for name, value in given.items() if value is not None}
-        settings = filled_in(
+        settings = resolve_preset(
             self.presets, self.preset, pair=examples.is_pair, classes=classes, **changes
         )
-        return settings.stretched(len(examples))
+        return settings.scaled_to(len(examples))
 
     def _changes(self, pair: bool) -> dict[str, Any]:
         """What the parameters say of the settings other than by their names."""
@@ -188,7 +188,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> "tuple[LabelSpace, Split]":
         """What is trained on, checked: the classes, the labelled, dev and unlabelled examples."""
         _require_training()
-        from cptuning.methods.task import Labelled, Split
+        from cptuning.methods.task import LabelledExamples, Split
 
         examples = as_examples(X)
         labels = as_labels(y, len(examples))
@@ -198,7 +198,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
         if more is not None and not self.uses_unlabeled:
             _log.warning("The method %s makes no use of texts without labels.", self.method)
-        return label_space, Split(Labelled(examples, label_space.encode(labels)), dev, more)
+        return label_space, Split(LabelledExamples(examples, label_space.encode(labels)), dev, more)
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         if len(label_space.classes) < 2:
@@ -265,7 +265,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             encoder.module.prompts.detach().clone(),
         )
 
-    def _keep(self, fitted: "Fitted[Any]", label_space: LabelSpace) -> None:
+    def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
         held_out, settings = fitted.held_out, fitted.task.settings
         self.settings_ = settings
         self.history_ = fitted.history
@@ -386,14 +386,14 @@ def _require_training() -> None:
 
 
 def _dev_data(X_dev: Any, y_dev: Any, pair: bool, label_space: LabelSpace) -> Any:
-    from cptuning.methods.task import Labelled
+    from cptuning.methods.task import LabelledExamples
 
     if (X_dev is None) != (y_dev is None):
         raise CPTuningError("Give X_dev and y_dev together, or neither.")
     if X_dev is None:
         return None
     examples = as_examples(X_dev, pair=pair)
-    return Labelled(examples, label_space.encode(as_labels(y_dev, len(examples))))
+    return LabelledExamples(examples, label_space.encode(as_labels(y_dev, len(examples))))
 
 
 def _warn_of_shortened(encodings: Any, max_length: int) -> None:

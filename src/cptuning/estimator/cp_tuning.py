@@ -10,7 +10,7 @@ from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier, Training
 from cptuning.inference import UNKNOWN, EmbeddingPredictor, threshold_for
-from cptuning.methods.settings import PRESETS, Settings
+from cptuning.methods.settings import PRESETS, CPTuningSettings
 
 try:
     from sklearn.base import TransformerMixin
@@ -19,8 +19,8 @@ except ImportError:  # The base install predicts without scikit-learn.
 
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
-    from cptuning.methods.answers import HeldOut
     from cptuning.methods.cp_tuning import CPTuningTask
+    from cptuning.methods.evaluation_log import HeldOut
     from cptuning.methods.fitting import Fitter
     from cptuning.methods.task import Split
     from cptuning.training import Callback
@@ -53,7 +53,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     checkpoint_seconds : the least time between two such states.
 
     The others are the settings of the method; None takes the preset's value. They are described
-    in ``cptuning.methods.settings.Settings``.
+    in ``cptuning.methods.settings.CPTuningSettings``.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     """
 
     method = "cp-tuning"
-    settings_class = Settings
+    settings_class = CPTuningSettings
     presets = PRESETS
     uses_unlabeled = True
     predictor_: EmbeddingPredictor

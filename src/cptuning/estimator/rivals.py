@@ -27,7 +27,7 @@ from cptuning.methods.training_settings import TrainingSettings
 from cptuning.prompting import default_template, task_prompt
 
 if TYPE_CHECKING:
-    from cptuning.methods.fitting import Fitted, Fitter
+    from cptuning.methods.fitting import FitResult, Fitter
     from cptuning.methods.task import Split
 
 _log = logging.getLogger("cptuning")
@@ -104,7 +104,7 @@ class PETClassifier(WordClassifier):
 
         return Fitter(PET(*training.essentials), training.run)
 
-    def _train(self, training: Training) -> "Fitted[Any]":
+    def _train(self, training: Training) -> "FitResult[Any]":
         if not training.settings.patterns:
             return super()._train(training)
         from cptuning.methods.pet import fit_patterns
@@ -132,7 +132,7 @@ class LMBFFClassifier(WordClassifier):
 
         return Fitter(LMBFF(*training.essentials), training.run)
 
-    def _train(self, training: Training) -> "Fitted[Any]":
+    def _train(self, training: Training) -> "FitResult[Any]":
         from cptuning.methods.lm_bff import fit_candidates
 
         self._warn_of_unused(training.settings)

@@ -15,7 +15,7 @@ from cptuning.methods.fitting import Run
 from cptuning.methods.label_search import mask_log_probabilities, search_words
 from cptuning.methods.rival_settings import LMBFFSettings
 from cptuning.methods.t5_templates import T5
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from cptuning.methods.words import tokens_of, words_for
 from cptuning.prompting import Template
 from cptuning.training import SearchCallback
@@ -29,7 +29,7 @@ class CandidateSearch:
         backbone: Backbone,
         settings: LMBFFSettings,
         run: Run,
-        train: Labelled,
+        train: LabelledExamples,
         classes: Sequence[str],
     ) -> None:
         self.backbone, self.settings, self.run = backbone, settings, run

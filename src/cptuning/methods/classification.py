@@ -15,12 +15,12 @@ from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference import HeadPredictor
 from cptuning.inference.support import IntArray
-from cptuning.methods.answers import Answers, HeldOut
 from cptuning.methods.demonstrations import Demonstrations
+from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.fitting import Run
 from cptuning.methods.heads import Head
 from cptuning.methods.scorer import TextScorer
-from cptuning.methods.task import NO_TARGET, BatchedTask, Labelled, S, Split
+from cptuning.methods.task import NO_TARGET, BatchedTask, LabelledExamples, S, Split
 from cptuning.prompting import Encoding, Layout
 
 
@@ -65,7 +65,7 @@ class Classification(nn.Module):
 class ClassificationTask(BatchedTask[S]):
     """A head trained on some examples."""
 
-    def __init__(self, learner: "HeadLearner[S]", split: Split, answers: Answers) -> None:
+    def __init__(self, learner: "HeadLearner[S]", split: Split, answers: EvaluationLog) -> None:
         super().__init__(
             learner.encoder.layout,
             learner.settings,
@@ -100,7 +100,7 @@ class ClassificationTask(BatchedTask[S]):
         """Their class scores."""
         return self.scorer.score_encodings(encodings)
 
-    def held_out(self, dev: Labelled) -> HeldOut:
+    def held_out(self, dev: LabelledExamples) -> HeldOut:
         """The class scores; there is no nearness to examples in these methods."""
         scores = self.scorer.score_encodings(self.dev_encodings)
         return HeldOut(scores, np.zeros(len(scores), dtype=np.float32), dev.labels)
@@ -154,7 +154,7 @@ class HeadLearner(Generic[S]):
         """What is trained."""
         return Classification(module, head, self.mlm_weight)
 
-    def demonstrations(self, train: Labelled) -> Demonstrations | None:
+    def demonstrations(self, train: LabelledExamples) -> Demonstrations | None:
         """Examples that are read along with a text."""
         return None
 
@@ -163,7 +163,7 @@ class HeadLearner(Generic[S]):
         trained = [p for p in self.module.parameters() if p.requires_grad]
         return [{"params": trained, "lr": learning_rate}]
 
-    def task(self, split: Split, answers: Answers) -> ClassificationTask[S]:
+    def task(self, split: Split, answers: EvaluationLog) -> ClassificationTask[S]:
         """The task of learning some examples; texts that no loss would look at are left out."""
         if self.mlm_weight == 0:
             split = replace(split, unlabeled=None)

@@ -13,10 +13,10 @@ from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import LabelSpace, stratified_sample
 from cptuning.inference import EmbeddingPredictor, SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
-from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.fitting import Run
-from cptuning.methods.settings import Settings
-from cptuning.methods.task import NO_TARGET, BatchedTask, Labelled, Split, mean_by_sample
+from cptuning.methods.settings import CPTuningSettings
+from cptuning.methods.task import NO_TARGET, BatchedTask, LabelledExamples, Split, mean_by_sample
 from cptuning.prompting import Encoding, Template
 from cptuning.training import Processes, chunk_count, gather, in_chunks, recomputed
 
@@ -29,7 +29,7 @@ PerAnchor = Callable[[Tensor, Tensor], Tensor]
 class Objective(nn.Module):
     """λ · contrastive loss at [OMSK] + (1 − λ) · masked-LM loss at [TMSK]."""
 
-    def __init__(self, encoder: PromptedEncoder, settings: Settings) -> None:
+    def __init__(self, encoder: PromptedEncoder, settings: CPTuningSettings) -> None:
         super().__init__()
         self.encoder = encoder
         self.weight = settings.contrastive_weight if encoder.has_head else 1.0
@@ -77,7 +77,7 @@ class Objective(nn.Module):
         return cross_entropy(logits, targets, ignore_index=NO_TARGET, reduction="none")
 
 
-def contrastive_loss(settings: Settings) -> PerAnchor:
+def contrastive_loss(settings: CPTuningSettings) -> PerAnchor:
     """The contrastive loss that the settings name, as a function of embeddings and labels."""
     pair_costs: dict[str, Any] = {
         "margin": settings.margin,
@@ -104,7 +104,7 @@ def contrastive_loss(settings: Settings) -> PerAnchor:
     return choices[settings.loss]
 
 
-class CPTuningTask(BatchedTask[Settings]):
+class CPTuningTask(BatchedTask[CPTuningSettings]):
     """CP-Tuning on some examples: the contrastive objective, and nearness as the answer."""
 
     objective: Objective
@@ -112,12 +112,12 @@ class CPTuningTask(BatchedTask[Settings]):
     def __init__(
         self,
         encoder: TextEncoder,
-        settings: Settings,
+        settings: CPTuningSettings,
         processes: Processes,
         split: Split,
         *,
         n_classes: int,
-        answers: Answers | None = None,
+        answers: EvaluationLog | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -164,7 +164,7 @@ class CPTuningTask(BatchedTask[Settings]):
         """Their embeddings."""
         return self.encoder.embed_encodings(encodings)
 
-    def held_out(self, dev: Labelled) -> HeldOut:
+    def held_out(self, dev: LabelledExamples) -> HeldOut:
         """Scores by nearness to the training examples."""
         known = self.split.train.take(self._references)
         references = [self.encodings[row] for row in self._references]
@@ -204,7 +204,7 @@ class CPTuning:
     def __init__(
         self,
         backbone: Backbone,
-        settings: Settings,
+        settings: CPTuningSettings,
         run: Run,
         classes: Sequence[str],
         prompts: Tensor | None = None,
@@ -222,7 +222,7 @@ class CPTuning:
         self.encoder = TextEncoder(layout, module.to(run.processes.device), backbone)
         self.module = module
 
-    def task(self, split: Split, answers: Answers) -> CPTuningTask:
+    def task(self, split: Split, answers: EvaluationLog) -> CPTuningTask:
         """The task of learning some examples."""
         return CPTuningTask(
             self.encoder,

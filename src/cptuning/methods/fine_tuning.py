@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cptuning.backbone import PromptedEncoder, layout_for
 from cptuning.errors import CPTuningError
 from cptuning.methods.classification import HeadLearner
-from cptuning.methods.heads import Head, OpeningHead
+from cptuning.methods.heads import ClsHead, Head
 from cptuning.methods.training_settings import TrainingSettings
 from cptuning.prompting import Layout, Template
 from cptuning.prompting.template import Mask
@@ -28,7 +28,7 @@ class FineTuning(HeadLearner[TrainingSettings]):
         """A new head, with the backbone's own dropout and spread of first weights."""
         config = self.backbone.model.config
         own_dropout = getattr(config, "classifier_dropout", None)
-        return OpeningHead(
+        return ClsHead(
             config.hidden_size,
             self.n_classes,
             getattr(config, "hidden_dropout_prob", 0.1) if own_dropout is None else own_dropout,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from cptuning.data import stratified_folds, stratified_sample
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
-from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.task import BatchedTask, Split
 from cptuning.methods.training_settings import TrainingSettings
 from cptuning.training import (
@@ -59,13 +59,13 @@ class Learner(Protocol[T_co]):
         """All that training may change: it is put back as it was before each training."""
         ...
 
-    def task(self, split: Split, answers: Answers) -> T_co:
+    def task(self, split: Split, answers: EvaluationLog) -> T_co:
         """The task of learning some examples."""
         ...
 
 
 @dataclass(frozen=True)
-class Fitted(Generic[T]):
+class FitResult(Generic[T]):
     """What training leaves behind."""
 
     task: T
@@ -94,7 +94,7 @@ class Fitter(Generic[T]):
         state = self.learner.module.state_dict()
         self._initial = {name: value.detach().clone() for name, value in state.items()}
 
-    def fit(self, split: Split, folds: int = 0) -> Fitted[T]:
+    def fit(self, split: Split, folds: int = 0) -> FitResult[T]:
         """Train on the data; keep the weights that ``dev`` or cross-fitting chose.
 
         With neither, the plan's last weights are kept. Cross-fitting trains ``folds`` times on
@@ -108,10 +108,10 @@ class Fitter(Generic[T]):
             stage = self._stage("training", split, stop_after=kept)
             history = replace(stage.run(), scores=scores, best_step=kept)
             rows = [away for _, away in self._folds(split.train.labels, folds).values()]
-            return Fitted(stage.task, history, answers[kept], np.sort(np.concatenate(rows)))
+            return FitResult(stage.task, history, answers[kept], np.sort(np.concatenate(rows)))
         stage = self._stage("training", split)
         history = stage.run()
-        return Fitted(stage.task, history, stage.task.answers.by_step.get(history.best_step))
+        return FitResult(stage.task, history, stage.task.answers.by_step.get(history.best_step))
 
     def best_score(self, split: Split, folds: int = 0) -> Score:
         """How well held-out examples are answered at best; what was trained for it is lost.
@@ -186,14 +186,14 @@ class Fitter(Generic[T]):
         """A training from the initial weights, and what an earlier, killed run left of it."""
         self.learner.module.load_state_dict(self._initial)
         name = f"{self.title} {name}".strip()
-        checkpointer, answers = None, Answers()
+        checkpointer, answers = None, EvaluationLog()
         if self.run.checkpoint_folder is not None:
             mark = self._fingerprint(name, split, stop_after)
             place = self.run.checkpoint_folder / name.replace(" ", "-")
             checkpointer = Checkpointer(
                 place.with_suffix(".safetensors"), mark, self.run.checkpoint_seconds
             )
-            answers = Answers(
+            answers = EvaluationLog(
                 place.with_suffix(".answers.safetensors"), mark, writes=self.run.processes.is_main
             )
         task = self.learner.task(split, answers)
@@ -209,7 +209,7 @@ class Fitter(Generic[T]):
         weights are then put back as they were.
         """
         self.learner.module.load_state_dict(self._initial)
-        task = self.learner.task(replace(split, dev=None), Answers())
+        task = self.learner.task(replace(split, dev=None), EvaluationLog())
         watch = _StopWatch()
         steps = 3 if self.run.processes.device.type == "cuda" else 2
         try:

@@ -46,7 +46,7 @@ class Head(nn.Module, ABC):
         )
 
 
-class OpeningHead(Head):
+class ClsHead(Head):
     """A layer and a classifier on the last hidden state at [CLS], as RoBERTa's authors have it."""
 
     kind = "opening"

@@ -10,7 +10,7 @@ from torch.nn.functional import log_softmax
 from cptuning.backbone import TextEncoder
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from cptuning.prompting import Batch
 
 FloatArray = NDArray[np.float32]
@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float32]
 
 def search_words(
     encoder: TextEncoder,
-    data: Labelled,
+    data: LabelledExamples,
     n_classes: int,
     *,
     words_a_class: int,
@@ -47,7 +47,7 @@ def search_words(
     return [tuple(str(text[i]) for i in row) for row in ranked.tolist()]
 
 
-def mask_log_probabilities(encoder: TextEncoder, data: Labelled) -> FloatArray:
+def mask_log_probabilities(encoder: TextEncoder, data: LabelledExamples) -> FloatArray:
     """What the model says at the mask of each example: a row an example, a column a token."""
 
     def said(batch: Batch) -> torch.Tensor:

@@ -10,10 +10,10 @@ from cptuning.errors import CPTuningError
 from cptuning.methods.candidate_search import CandidateSearch
 from cptuning.methods.classification import ClassificationTask, require_masked_lm, snapshot
 from cptuning.methods.demonstrations import Demonstrations
-from cptuning.methods.fitting import Fitted, Fitter, Run
+from cptuning.methods.fitting import FitResult, Fitter, Run
 from cptuning.methods.label_search import some_words
 from cptuning.methods.rival_settings import LMBFFSettings
-from cptuning.methods.task import Labelled, Split
+from cptuning.methods.task import LabelledExamples, Split
 from cptuning.methods.word_learner import WordLearner
 from cptuning.methods.words import WordHead
 
@@ -25,7 +25,7 @@ class LMBFF(WordLearner[LMBFFSettings]):
 
     method = "lm-bff"
 
-    def demonstrations(self, train: Labelled) -> Demonstrations | None:
+    def demonstrations(self, train: LabelledExamples) -> Demonstrations | None:
         """An example of each class behind every text."""
         if self.settings.demonstrations == 0:
             return None
@@ -52,7 +52,7 @@ def fit_candidates(
     settings: LMBFFSettings,
     run: Run,
     classes: Sequence[str],
-) -> Fitted[ClassificationTask[LMBFFSettings]]:
+) -> FitResult[ClassificationTask[LMBFFSettings]]:
     """Search, tune every candidate for a while, train the one that held-out examples like best.
 
     Where nothing is held out, the candidate that the search itself ranks first is trained.

@@ -10,8 +10,8 @@ from cptuning.backbone import PromptedEncoder
 from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference import HeadPredictor
-from cptuning.methods.answers import Answers
 from cptuning.methods.classification import ClassificationTask
+from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.rival_settings import PTuningSettings
 from cptuning.methods.task import Split
 from cptuning.methods.word_learner import WordLearner
@@ -19,7 +19,7 @@ from cptuning.prompting import Template
 from cptuning.prompting.template import Prompts
 
 
-class PromptEncoder(nn.Module):
+class PromptReparameterization(nn.Module):
     """The prompt vectors as a function of vectors of their own: a 2-layer BiLSTM, then an MLP."""
 
     def __init__(self, width: int) -> None:
@@ -47,7 +47,7 @@ class PTuning(WordLearner[PTuningSettings]):
                 "which is what p-tuning trains: put some in, as in {a} [PRO*3] It was [MASK]."
             )
         nn.init.normal_(module.prompts)
-        encoder = PromptEncoder(module.prompts.shape[1]).to(module.prompts.device)
+        encoder = PromptReparameterization(module.prompts.shape[1]).to(module.prompts.device)
         parametrize.register_parametrization(module, "prompts", encoder)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
@@ -63,7 +63,7 @@ class PTuning(WordLearner[PTuningSettings]):
             },
         ]
 
-    def task(self, split: Split, answers: Answers) -> "PTuningTask":
+    def task(self, split: Split, answers: EvaluationLog) -> "PTuningTask":
         """The task of learning some examples."""
         return PTuningTask(self, split, answers)
 

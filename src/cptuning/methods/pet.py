@@ -15,14 +15,14 @@ from cptuning.errors import CPTuningError
 from cptuning.inference import softmax
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
-from cptuning.methods.answers import Answers
 from cptuning.methods.classification import Classification, ClassificationTask, snapshot
+from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.fine_tuning import FineTuning
-from cptuning.methods.fitting import Fitted, Fitter, Run
+from cptuning.methods.fitting import FitResult, Fitter, Run
 from cptuning.methods.heads import Head
 from cptuning.methods.rival_settings import PETSettings
 from cptuning.methods.scorer import TextScorer
-from cptuning.methods.task import Labelled, Split
+from cptuning.methods.task import LabelledExamples, Split
 from cptuning.methods.training_settings import TrainingSettings
 from cptuning.methods.word_learner import WordLearner
 
@@ -48,7 +48,7 @@ def fit_patterns(
     settings: PETSettings,
     run: Run,
     classes: Sequence[str],
-) -> Fitted["DistillationTask"]:
+) -> FitResult["DistillationTask"]:
     """A model for each pattern; their mean teaches a classifier on the unlabelled texts.
 
     A pattern counts by its accuracy on the training examples before training, as PET's authors
@@ -120,9 +120,9 @@ class Student(FineTuning):
         """The loss of soft labels."""
         return Distillation(module, head, self.temperature)
 
-    def task(self, split: Split, answers: Answers) -> "DistillationTask":
+    def task(self, split: Split, answers: EvaluationLog) -> "DistillationTask":
         """The task of learning what the patterns say of the unlabelled texts."""
-        said = Labelled(self.texts, self.soft_labels.argmax(axis=1).astype(np.int64))
+        said = LabelledExamples(self.texts, self.soft_labels.argmax(axis=1).astype(np.int64))
         return DistillationTask(self, replace(split, train=said), answers)
 
 

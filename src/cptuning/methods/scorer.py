@@ -14,11 +14,11 @@ from cptuning.data import Examples
 from cptuning.inference.predictor import HEAD_FILE
 from cptuning.inference.scoring import Scores
 from cptuning.methods.demonstrations import Demonstrations
-from cptuning.methods.heads import Head, OpeningHead, VectorHead
+from cptuning.methods.heads import ClsHead, Head, VectorHead
 from cptuning.methods.words import WordHead
 from cptuning.prompting import Encoding, Layout
 
-_HEADS: dict[str, type[Head]] = {head.kind: head for head in (OpeningHead, VectorHead, WordHead)}
+_HEADS: dict[str, type[Head]] = {head.kind: head for head in (ClsHead, VectorHead, WordHead)}
 
 
 @dataclass

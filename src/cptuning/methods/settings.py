@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cptuning.inference import Index, Inference
-from cptuning.methods.training_settings import Kind, TrainingSettings, filled_in
+from cptuning.methods.training_settings import Kind, TrainingSettings, resolve_preset
 
 Loss = Literal["pccl", "sampled-pccl", "supcon", "triplet", "n-pair", "circle"]
 
 
 @dataclass(frozen=True)
-class Settings(TrainingSettings):
+class CPTuningSettings(TrainingSettings):
     """What a run of CP-Tuning is made of; the estimator's parameters have the same names."""
 
     # The loss: λ · contrastive + (1 − λ) · masked LM
@@ -41,7 +41,7 @@ class Settings(TrainingSettings):
 
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).
-_PAPER = Settings(
+_PAPER = CPTuningSettings(
     template="{a} it is [MASK]",
     max_length=128,
     loss="pccl",
@@ -107,7 +107,7 @@ _RELEASED = replace(
     k=1,
 )
 
-PRESETS: dict[str, dict[Kind, Settings]] = {
+PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
     "paper": {"single": _PAPER, "pair": replace(_PAPER, template="{a} ? [MASK] {b}")},
     "default": {
         "single": _DEFAULT,
@@ -126,7 +126,7 @@ PRESETS: dict[str, dict[Kind, Settings]] = {
 }
 
 
-def settings_for(preset: str, *, pair: bool, classes: int = 2, **changes: Any) -> Settings:
+def settings_for(preset: str, *, pair: bool, classes: int = 2, **changes: Any) -> CPTuningSettings:
     """A preset's settings for so many classes of single texts or of pairs, some of them changed.
 
     >>> settings_for("paper", pair=True).template
@@ -134,4 +134,4 @@ def settings_for(preset: str, *, pair: bool, classes: int = 2, **changes: Any) -
     >>> settings_for("paper", pair=False, margin=0.2).margin
     0.2
     """
-    return filled_in(PRESETS, preset, pair=pair, classes=classes, **changes)
+    return resolve_preset(PRESETS, preset, pair=pair, classes=classes, **changes)

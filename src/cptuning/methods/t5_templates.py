@@ -13,7 +13,7 @@ from torch.nn.functional import log_softmax
 
 from cptuning.backbone.loading import hub_is_known, quiet_transformers
 from cptuning.errors import CPTuningError
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from cptuning.methods.template_search import PLACES, Filling, taking_turns
 from cptuning.prompting import Template
 from cptuning.prompting.template import Text
@@ -112,7 +112,7 @@ class _State:
 
 def write_templates(
     t5: T5,
-    data: Labelled,
+    data: LabelledExamples,
     words: Sequence[str],
     *,
     beam: int,
@@ -142,7 +142,7 @@ def readings(*, pair: bool, beam: int, longest: int) -> int:
     return (1 + (longest - 1) * beam) * len(PLACES[pair])
 
 
-def seconds_to_read(t5: T5, data: Labelled, words: Sequence[str], longest: int) -> float:
+def seconds_to_read(t5: T5, data: LabelledExamples, words: Sequence[str], longest: int) -> float:
     """How long it takes to ask for a next token behind half of the longest template."""
     encoded = t5.encoded(_questions(t5, PLACES[data.examples.is_pair][0], data, words))
     began = perf_counter()
@@ -153,7 +153,7 @@ def seconds_to_read(t5: T5, data: Labelled, words: Sequence[str], longest: int) 
 def _written(
     t5: T5,
     place: str,
-    data: Labelled,
+    data: LabelledExamples,
     words: Sequence[str],
     beam: int,
     longest: int,
@@ -190,7 +190,7 @@ def _next(state: _State, more: float, token: int, border: int, ends: set[int]) -
     return [replace(grown, parts=(*state.parts[:-1], (*state.parts[-1], token)))]
 
 
-def _questions(t5: T5, place: str, data: Labelled, words: Sequence[str]) -> list[str]:
+def _questions(t5: T5, place: str, data: LabelledExamples, words: Sequence[str]) -> list[str]:
     """What the T5 reads: the text with a gap on both sides of its label's word.
 
     Of a text that is too long the end is left out, so that the gaps are never cut off.

@@ -14,7 +14,7 @@ from cptuning.backbone import output_positions, to_device
 from cptuning.data import BalancedBatches, Examples, LabelSpace, UniformBatches
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
-from cptuning.methods.answers import Answers, HeldOut
+from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.training_settings import TrainingSettings
 from cptuning.prompting import Encoding, LaidOut, Layout, Targets, collate, mask_batch
 from cptuning.training import Processes, Score
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledExamples:
     """Examples and their class numbers."""
 
     examples: Examples
     labels: IntArray
 
-    def take(self, rows: IntArray) -> "Labelled":
+    def take(self, rows: IntArray) -> "LabelledExamples":
         """Some of them."""
-        return Labelled(self.examples.take(rows), self.labels[rows])
+        return LabelledExamples(self.examples.take(rows), self.labels[rows])
 
 
 @dataclass(frozen=True)
 class Split:
     """What one training may see: labelled examples, held-out ones, texts without labels."""
 
-    train: Labelled
-    dev: Labelled | None = None
+    train: LabelledExamples
+    dev: LabelledExamples | None = None
     unlabeled: Examples | None = None
     share: float = 1.0
     """Which part of the examples this is: batches of it are as much smaller."""
@@ -73,7 +73,7 @@ class BatchedTask(ABC, Generic[S]):
         split: Split,
         *,
         n_classes: int,
-        answers: Answers | None = None,
+        answers: EvaluationLog | None = None,
         seed: int = 0,
     ) -> None:
         self.layout = layout
@@ -82,7 +82,7 @@ class BatchedTask(ABC, Generic[S]):
         self.split = split
         self.n_classes = n_classes
         self.seed = seed
-        self.answers = answers or Answers()
+        self.answers = answers or EvaluationLog()
         # Of few texts each is tokenised once; a batch only picks and masks.
         self.encodings: Sequence[Encoding] = LaidOut(layout, split.train.examples)
         self.dev_encodings = layout.encode(split.dev.examples) if split.dev else []
@@ -103,7 +103,7 @@ class BatchedTask(ABC, Generic[S]):
         """Compute of some texts what an evaluation computes of each."""
 
     @abstractmethod
-    def held_out(self, dev: Labelled) -> HeldOut:
+    def held_out(self, dev: LabelledExamples) -> HeldOut:
         """What the model answers to the held-out examples as it is now."""
 
     @abstractmethod

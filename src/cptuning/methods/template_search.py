@@ -15,7 +15,7 @@ from torch.nn.functional import log_softmax
 
 from cptuning.backbone import TextEncoder
 from cptuning.inference.support import IntArray
-from cptuning.methods.task import Labelled
+from cptuning.methods.task import LabelledExamples
 from cptuning.methods.words import Tokens
 from cptuning.prompting import Batch, Encoding
 
@@ -35,7 +35,7 @@ EncoderFor = Callable[[str, int], TextEncoder]
 
 def search_templates(
     encoder_for: EncoderFor,
-    data: Labelled,
+    data: LabelledExamples,
     words: Sequence[Tokens],
     *,
     beam: int,
@@ -89,7 +89,7 @@ class _Search:
         place: str,
         before: int,
         after: int,
-        data: Labelled,
+        data: LabelledExamples,
         words: Sequence[Tokens],
         has_read: Callable[[], None] = lambda: None,
     ) -> None:

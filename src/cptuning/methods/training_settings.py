@@ -40,12 +40,12 @@ class TrainingSettings:
     temperature: float
     """Of the probabilities, where no held-out examples tell a better one."""
 
-    def stretched(self, n: int) -> Self:
+    def scaled_to(self, n: int) -> Self:
         """The settings for n examples: where ``epochs`` asks for more steps, evaluations keep pace.
 
         >>> from cptuning.methods.settings import settings_for
         >>> settings = settings_for("paper", pair=False, steps=40, epochs=10, evaluate_every=5)
-        >>> settings = settings.stretched(96)
+        >>> settings = settings.scaled_to(96)
         >>> settings.steps, settings.evaluate_every
         (60, 8)
         """
@@ -62,7 +62,7 @@ Kind = Literal["pair", "single", "many"]
 Presets = Mapping[str, Mapping[Kind, AnySettings]]
 
 
-def filled_in(
+def resolve_preset(
     presets: Presets[AnySettings], preset: str, *, pair: bool, classes: int, **changes: Any
 ) -> AnySettings:
     """A preset's settings for such examples, with some of them changed."""

@@ -7,7 +7,7 @@ from cptuning.training.loop import (
     History,
     Score,
     SearchCallback,
-    Task,
+    TrainingTask,
     kept_step,
     train,
 )
@@ -23,8 +23,8 @@ __all__ = [
     "ProgressBar",
     "Score",
     "SearchCallback",
-    "Task",
     "TrainingPlan",
+    "TrainingTask",
     "chunk_count",
     "gather",
     "in_chunks",

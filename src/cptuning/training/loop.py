@@ -57,7 +57,7 @@ def kept_step(scores: Mapping[int, Score], last: int, selection: Selection) -> i
     return best
 
 
-class Task(Protocol):
+class TrainingTask(Protocol):
     """What a method gives the loop."""
 
     @property
@@ -125,7 +125,7 @@ class History:
 
 
 def train(
-    task: Task,
+    task: TrainingTask,
     plan: TrainingPlan,
     processes: Processes,
     *,
@@ -226,7 +226,7 @@ def _require_finite(trained: dict[str, nn.Parameter], plan: TrainingPlan) -> Non
 
 
 def _one_step(
-    stepper: Stepper, task: Task, plan: TrainingPlan, device: torch.device, step: int
+    stepper: Stepper, task: TrainingTask, plan: TrainingPlan, device: torch.device, step: int
 ) -> dict[str, Tensor]:
     # Dropout is drawn from the step's own seed: nothing of the generator needs to be saved.
     _draw_from(plan.seed * 1_000_003 + step, device)
@@ -251,7 +251,7 @@ def _draw_from(seed: int, device: torch.device) -> None:
 def _stepper(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    task: Task,
+    task: TrainingTask,
     plan: TrainingPlan,
     processes: Processes,
 ) -> Stepper:

@@ -53,7 +53,7 @@ class HeldOut:
 
 
 @dataclass
-class Answers:
+class EvaluationLog:
     """The answers of one fold's model by step; in a file too, where a run may have to resume."""
 
     path: Path | None = None
