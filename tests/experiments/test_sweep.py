@@ -296,18 +296,32 @@ def test_what_is_no_longer_planned_is_no_longer_published(run, request_for, tmp_
 
 
 def test_a_report_alone_trains_nothing_and_tells_what_is_missing(run, request_for):
-    run(methods=("cp-tuning",))
-    before = keys_of(request_for().output)
-    _, files = run(report_only=True, seeds=(13, 21))
-    assert keys_of(request_for().output) == before
+    run(seeds=(13, 21))
+    folder = request_for().output
+    for key in [key for cell in Records(folder).planned()[1:] for key in cell.keys]:
+        (folder / "runs" / f"{key}.json").unlink()
+    before = keys_of(folder)
+    _, files = run(report_only=True)
+    assert keys_of(folder) == before
     assert "Not finished: 3 of 4 cells" in files["main.md"].read_text()
     assert len(files["main.csv"].read_text().splitlines()) == 1 + 1
 
 
+def test_a_report_alone_needs_neither_the_data_nor_the_backbone(run, tmp_path):
+    _, first = run()
+    before = first["main.md"].read_text()
+    first["main.md"].unlink()
+    _, again = run(report_only=True, backbone=str(tmp_path / "gone"), data=tmp_path / "gone")
+    assert again["main.md"].read_text() == before
+
+
 def test_a_report_of_nothing_is_refused(run, request_for):
-    with pytest.raises(CPTuningError, match="Nothing of it is finished"):
+    with pytest.raises(CPTuningError, match="holds no results"):
         run(report_only=True)
     assert not request_for().output.exists()
+    run(methods=("cp-tuning",))
+    with pytest.raises(CPTuningError, match="Nothing of ablation is finished"):
+        run("ablation", report_only=True)
 
 
 def test_tuning_trains_more_configurations_and_only_of_cp_tuning(run, request_for):

@@ -109,7 +109,7 @@ def test_of_very_many_examples_a_sample_is_answered_and_compared_with(backbone, 
     assert len(fitted.task.support()) == len(data.labels)  # in the end, all
 
 
-@pytest.mark.parametrize(("selection", "kept"), [("best", 2), ("one-error", 6)])
+@pytest.mark.parametrize(("selection", "kept"), [("best", 2), ("one-standard-error", 6)])
 def test_cross_fitting_keeps_the_step_that_the_selection_names(backbone, data, selection, kept):
     def right(count):
         hits = np.arange(12) < count

@@ -93,7 +93,7 @@ def test_many_classes_are_searched_within_the_cap_and_come_out_well():
 def test_words_are_whole_words_and_the_first_ones_are_the_most_accurate(steady, architecture):
     encoder = encoder_maker(load_backbone(steady[architecture]))("{a} It was [MASK].")
     data = split_of().train
-    found = search_words(encoder, data, 2, words_a_class=8, combinations=1000)
+    found = search_words(encoder, data, 2, words_per_class=8, combinations=1000)
     said = mask_log_probabilities(encoder, data)
     assert said.shape == (6, encoder.layout.vocabulary)
     np.testing.assert_allclose(np.exp(said).sum(axis=1), np.ones(6), rtol=1e-4)
@@ -106,8 +106,8 @@ def test_words_are_whole_words_and_the_first_ones_are_the_most_accurate(steady, 
 
 def test_a_search_without_enough_words_says_so(steady):
     encoder = encoder_maker(load_backbone(steady["bert"]))("{a} It was [MASK].")
-    with pytest.raises(CPTuningError, match="raise words_a_class"):
-        search_words(encoder, split_of(6).train, 6, words_a_class=1, combinations=10)
+    with pytest.raises(CPTuningError, match="raise words_per_class"):
+        search_words(encoder, split_of(6).train, 6, words_per_class=1, combinations=10)
 
 
 def test_auto_l_needs_no_words_of_the_user(steady):

@@ -105,7 +105,7 @@ def test_untrained_weights_win_when_training_only_hurts():
     ],
 )
 def test_the_last_weights_stay_unless_the_best_are_better_by_a_standard_error(examples, last, kept):
-    plan = replace(PLAN, selection="one-error")
+    plan = replace(PLAN, selection="one-standard-error")
     task = PullTask({0: 0.8, 5: 0.84, 10: 0.1, 15: 0.2, 20: last}, examples)
     history = train(task, plan, CPU)
     assert history.best_step == kept
@@ -114,7 +114,7 @@ def test_the_last_weights_stay_unless_the_best_are_better_by_a_standard_error(ex
 
 
 def test_a_run_that_was_stopped_early_keeps_its_best_weights():
-    plan = replace(PLAN, selection="one-error", patience=2)
+    plan = replace(PLAN, selection="one-standard-error", patience=2)
     history = train(PullTask({0: 0.1, 5: 0.9, 10: 0.9, 15: 0.9}, 32), plan, CPU)
     assert (history.last_step, history.best_step) == (15, 5)
 

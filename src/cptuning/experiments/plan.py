@@ -12,6 +12,7 @@ from typing import Any
 from cptuning.data import SEEDS, full_train, load_few_shot, unbalanced_split
 from cptuning.data.sources import Labelled
 from cptuning.errors import CPTuningError
+from cptuning.experiments.keys import key_of
 from cptuning.experiments.studies import METHOD_ROWS, STUDIES, Row, Study
 from cptuning.extras import needed_for
 from cptuning.registry import classifier_class, make_classifier
@@ -292,16 +293,6 @@ def _candidate(
         json.dumps({"method": method, "settings": asdict(settings), **common})
     )
     return Candidate(key_of(configuration), parameters, configuration)
-
-
-def key_of(configuration: dict[str, Any]) -> str:
-    """The hash of a configuration, however its entries are ordered.
-
-    >>> key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
-    True
-    """
-    words = json.dumps(configuration, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return sha256(words.encode("utf-8")).hexdigest()[:32]
 
 
 def _counts(study: Study, dataset: str, data: Path | None) -> list[tuple[tuple[str, int], ...]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.errors import CPTuningError
+from cptuning.experiments.keys import current_form
 from cptuning.experiments.plan import Cell
 from cptuning.files.atomic import write_whole
 
@@ -146,7 +147,7 @@ class Records:
             path = self._path(kind, key)
             if not path.is_file():
                 return self._packed.get((kind, key))
-            self._seen[kind, key] = _load(path)
+            self._seen[kind, key] = _current(_load(path))
         return self._seen[kind, key]
 
     @cached_property
@@ -156,7 +157,10 @@ class Records:
             return {}
         try:
             with gzip.open(path, "rt", encoding="utf-8") as lines:
-                return {(kind, record["key"]): record for kind, record in map(json.loads, lines)}
+                return {
+                    (kind, record["key"]): _current(record)
+                    for kind, record in map(json.loads, lines)
+                }
         except (OSError, EOFError, ValueError, KeyError) as error:
             raise CPTuningError(f"{path} is damaged ({error}): publish it again.") from error
 
@@ -207,6 +211,15 @@ def dev_score(run: Record) -> tuple[float, float]:
     if "dev" not in run:
         return -inf, -inf
     return run["dev"]["accuracy"], -run["dev"]["log_loss"]
+
+
+def _current(record: Record) -> Record:
+    """A record, however old, with its settings as they are called today."""
+    if "configuration" not in record:  # It is a test score.
+        return record
+    configuration = record["configuration"]
+    settings = current_form(configuration["settings"])
+    return record | {"configuration": configuration | {"settings": settings}}
 
 
 def _load(path: Path) -> Record:

@@ -50,24 +50,37 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
         raise CPTuningError(
             f"There is no runner {request.runner!r}: use one of {', '.join(RUNNERS)}."
         )
-    studies = request.studies()
+    request.studies()  # An unknown one is refused before anything is loaded.
+    if request.report_only:
+        return _report(request, say)
     trainer = Trainer.of(request)
     tasks = plan(request, trainer.backbone_facts)
     records = Records(request.output)
     if request.dry_run:
         say(amount(tasks, records, trainer).sentence(request.workers))
         return []
-    done = [records.is_done(task.cell) for task in tasks]
-    if request.report_only and not any(done):
-        raise CPTuningError(
-            f"Nothing of it is finished in {request.output}: leave out --report-only."
-        )
     if request.fast:
         say("This is the fast version: two splits, two learning rates, one batch size.")
     records.add_to_plan([task.cell for task in tasks], trainer.backbone_facts)
-    if not all(done) and not request.report_only:
+    if not all(records.is_done(task.cell) for task in tasks):
         RUNNERS[request.runner](request, tasks, trainer)
-    # Only now: the machine that trains need not have what draws and tests.
+    return _report(request, say)
+
+
+def _report(request: Request, say: Callable[[str], None]) -> list[Path]:
+    """Write the report of what is finished.
+
+    It is of the runs that the directory says it is about, and needs neither their backbone nor
+    their data: both may have changed since.
+    """
+    studies = request.studies()
+    records = Records(request.output)
+    names = {study.name for study in studies}
+    if not any(records.is_done(cell) for cell in records.planned() if cell.study in names):
+        raise CPTuningError(
+            f"Nothing of {request.what} is finished in {request.output}: leave out --report-only."
+        )
+    # Imported only now: a machine that trains need not have what draws and tests.
     try:
         from cptuning.experiments.report import write_report
 

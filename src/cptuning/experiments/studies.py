@@ -54,7 +54,7 @@ PARAMETERS: dict[str, tuple[str, dict[float, float]]] = {
 TUNED = {symbol: setting for symbol, (setting, _) in PARAMETERS.items()} | {"k": "k"}
 
 # How the step is chosen, and what its rows are called.
-SELECTIONS = {"best": "best step", "one-error": "last step"}
+SELECTIONS = {"best": "best step", "one-standard-error": "last step"}
 
 
 def title_of(row: str) -> str:
@@ -256,8 +256,8 @@ STUDIES: dict[str, Study] = {
             "selection",
             "Which step is kept",
             "Is it better to keep the step that is best on dev, or the last one unless the best is "
-            "better by more than a standard error (“one-error”), as CP-Tuning's default preset "
-            "does? For every method; the paper has no such study.",
+            "better by more than a standard error (“one-standard-error”), as CP-Tuning's default "
+            "preset does? For every method; the paper has no such study.",
             _selection,
             PAPER_DATASETS,
             rates_only=True,

@@ -15,7 +15,8 @@ import numpy as np
 from cptuning.data import load_test
 from cptuning.data.sources import Labelled
 from cptuning.errors import CPTuningError
-from cptuning.experiments.plan import Candidate, Cell, Request, Task, data_hash, key_of, load_split
+from cptuning.experiments.keys import key_of
+from cptuning.experiments.plan import Candidate, Cell, Request, Task, data_hash, load_split
 from cptuning.registry import classifier_class, make_classifier
 from cptuning.reporting.metrics import Confusion
 from cptuning.reporting.projection import subsample

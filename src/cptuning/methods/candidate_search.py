@@ -126,7 +126,7 @@ class CandidateSearch:
             self.encoder(template),
             self.train,
             len(self.classes),
-            words_a_class=self.settings.words_a_class,
+            words_per_class=self.settings.words_per_class,
             combinations=self.settings.combinations,
         )
         has_read()

@@ -21,7 +21,7 @@ def search_words(
     data: LabelledExamples,
     n_classes: int,
     *,
-    words_a_class: int,
+    words_per_class: int,
     combinations: int,
 ) -> list[tuple[str, ...]]:
     """Words of the classes, in their order; the most promising combinations first.
@@ -31,7 +31,7 @@ def search_words(
     """
     said = mask_log_probabilities(encoder, data)
     by_class = [
-        _likeliest(said[data.labels == label].mean(axis=0), encoder, words_a_class)
+        _likeliest(said[data.labels == label].mean(axis=0), encoder, words_per_class)
         for label in range(n_classes)
     ]
     columns = sorted({token for tokens in by_class for token in tokens})
@@ -41,7 +41,7 @@ def search_words(
     if len(ranked) == 0:
         raise CPTuningError(
             f"There are no different words for the {n_classes} classes among the "
-            f"{words_a_class} likeliest of each: raise words_a_class."
+            f"{words_per_class} likeliest of each: raise words_per_class."
         )
     text = {i: word_of(token, encoder) for token, i in place.items()}
     return [tuple(str(text[i]) for i in row) for row in ranked.tolist()]

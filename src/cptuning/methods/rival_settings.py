@@ -50,7 +50,7 @@ class LMBFFSettings(WordSettings):
     beam: int
     template_tokens: int
     """The longest template that a T5 may write; the backbone fills 1 to 4 masks."""
-    words_a_class: int
+    words_per_class: int
     """How many words are considered for each class."""
     combinations: int
     """How many combinations of words are compared, however many classes there are."""
@@ -128,7 +128,7 @@ _LM_BFF = LMBFFSettings(
     generator=None,
     beam=100,
     template_tokens=20,
-    words_a_class=100,
+    words_per_class=100,
     combinations=10_000,
     demonstrations=0,
     similar_share=0.5,
@@ -183,7 +183,7 @@ def _lm_bff(paper: dict[str, Any], default: dict[str, Any]) -> Presets:
         candidate_learning_rate=5e-5,
         candidate_batch_size=16,
         beam=3,
-        words_a_class=50,
+        words_per_class=50,
         **default,
     )
     return _presets(replace(_LM_BFF, **paper), small, default_template(pair=True))

@@ -91,7 +91,7 @@ _DEFAULT = replace(
     steps=20,
     epochs=10,
     evaluate_every=10,
-    selection="one-error",
+    selection="one-standard-error",
     inference="unit-prototype",
 )
 

@@ -34,7 +34,7 @@ class TrainingSettings:
     evaluate_every: int
     patience: int
     """Stop after so many evaluations without a better one; 0: never."""
-    selection: Literal["best", "one-error"]
+    selection: Literal["best", "one-standard-error"]
     """Keep the weights that answered held-out examples best; or the last ones, unless the best are
     better by more than a standard error: few examples can't tell more from chance."""
     temperature: float
@@ -93,7 +93,7 @@ _AT_LEAST = {
     "clip_norm": 0,
     "n_templates": 0,
     "n_mappings": 0,
-    "words_a_class": 1,
+    "words_per_class": 1,
     "combinations": 1,
     "beam": 1,
     "template_tokens": 3,

@@ -44,14 +44,15 @@ class Score:
 def kept_step(scores: Mapping[int, Score], last: int, selection: Selection) -> int:
     """The step whose weights are kept: the best one, and of equally good ones the first.
 
-    With "one-error" it is the last one unless the best is better by more than a standard error.
+    With "one-standard-error" it is the last one unless the best is better by more than a standard
+    error.
 
     >>> scores = {0: Score(0.81, -0.5, 32), 20: Score(0.78, -0.4, 32)}
-    >>> [kept_step(scores, 20, how) for how in ("best", "one-error")]
+    >>> [kept_step(scores, 20, how) for how in ("best", "one-standard-error")]
     [0, 20]
     """
     best = max(scores, key=lambda step: (scores[step], -step))
-    if selection == "one-error" and last in scores:
+    if selection == "one-standard-error" and last in scores:
         lost = scores[best].accuracy - scores[last].accuracy
         return last if lost <= scores[best].error else best
     return best

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Selection = Literal["best", "one-error"]
+Selection = Literal["best", "one-standard-error"]
 
 
 @dataclass(frozen=True)
