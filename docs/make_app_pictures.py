@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from cptuning.app.page import launch
-from cptuning.app.session import Settings
+from cptuning.app.session import AppSettings
 
 FOLDER = Path(__file__).parent / "images"
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -54,7 +54,7 @@ def take(page: Page, name: str) -> None:
 
 
 def main() -> None:
-    served = launch(Settings(method={"steps": STEPS}))
+    served = launch(AppSettings(method={"steps": STEPS}))
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cptuning.app.examples import Example
-from cptuning.app.session import Session, Settings
+from cptuning.app.session import AppSettings, Session
+from cptuning.app.user_examples import Example
 
 GOOD = ("a wonderful film", "i loved every minute", "great acting, great fun", "what a joy")
 BAD = ("a dull mess", "i hated every minute", "terrible acting, no fun", "what a bore")
@@ -19,7 +19,7 @@ PAIRS = [
 @pytest.fixture(scope="session")
 def settings(tiny):
     # The nearest example decides, so that what the model was shown gets its label, learned or not.
-    return Settings(str(tiny("bert")), {"steps": 2, "inference": "knn", "k": 1})
+    return AppSettings(str(tiny("bert")), {"steps": 2, "inference": "knn", "k": 1})
 
 
 @pytest.fixture

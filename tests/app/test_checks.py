@@ -2,25 +2,25 @@
 
 import pytest
 
-from cptuning.app.checks import Check, repeats
-from cptuning.app.examples import Example
+from cptuning.app.checks import ExamplesCheck, repeats
+from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
 
 EXAMPLES = [Example("a", "x"), Example("a", "x"), Example("b", "x"), Example("b", "y")]
 
 
 def test_classes_are_counted_in_the_order_of_their_names():
-    assert list(Check.of(EXAMPLES).counts.items()) == [("x", 3), ("y", 1)]
+    assert list(ExamplesCheck.of(EXAMPLES).counts.items()) == [("x", 3), ("y", 1)]
 
 
 def test_repeats_and_contradictions_are_found():
-    check = Check.of(EXAMPLES)
+    check = ExamplesCheck.of(EXAMPLES)
     assert (check.repeated, check.contradictions) == (1, {"b": ["x", "y"]})
     assert repeats(EXAMPLES) == [1]
 
 
 def test_classes_with_few_examples_are_named():
-    assert Check.of([*EXAMPLES, Example("c", "x")]).small == {"y": 1}
+    assert ExamplesCheck.of([*EXAMPLES, Example("c", "x")]).small == {"y": 1}
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_classes_with_few_examples_are_named():
 )
 def test_too_little_to_train_on_is_told(examples, sentence):
     with pytest.raises(CPTuningError, match=sentence):
-        Check.of(examples).refuse_too_little()
+        ExamplesCheck.of(examples).refuse_too_little()
 
 
 def test_two_classes_with_a_pair_in_one_are_enough():
-    Check.of(EXAMPLES).refuse_too_little()
+    ExamplesCheck.of(EXAMPLES).refuse_too_little()

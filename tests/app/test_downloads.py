@@ -9,7 +9,7 @@ from tests.app.conftest import GOOD
 
 import cptuning
 from cptuning.app import downloads
-from cptuning.app.examples import Example, from_file
+from cptuning.app.user_examples import Example, from_file
 from cptuning.errors import CPTuningError
 
 

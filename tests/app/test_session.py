@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.app.conftest import FILMS, GOOD, PAIRS
 
-from cptuning.app.examples import Example
+from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from cptuning.app import views
-from cptuning.app.checks import Check
-from cptuning.app.examples import Example
-from cptuning.app.job import Progress
-from cptuning.app.review import HeldOutAnswer, Map, Review
-from cptuning.app.session import Answer
+from cptuning.app.background_job import Progress
+from cptuning.app.checks import ExamplesCheck
+from cptuning.app.review import EmbeddingMap, HeldOutAnswer, Review
+from cptuning.app.session import ExplainedAnswer
+from cptuning.app.user_examples import Example
 from cptuning.inference import Evidence, Reasons, Suggestion
 
 EVIL = "<script>alert(1)</script>"
@@ -19,11 +19,11 @@ EVIL_EVIDENCE = Evidence(EVIL, EVIL, 0.5)
 EVIL_REASONS = Reasons([EVIL_EVIDENCE], against=EVIL_EVIDENCE)
 
 VIEWS = {
-    "check": views.check_view(Check.of([EXAMPLE, EXAMPLE, Example(EVIL, "b")])),
-    "map": views.map_view([EXAMPLE], Map(np.zeros((1, 2)), "PCA"), [DOUBT]),
+    "check": views.check_view(ExamplesCheck.of([EXAMPLE, EXAMPLE, Example(EVIL, "b")])),
+    "map": views.map_view([EXAMPLE], EmbeddingMap(np.zeros((1, 2)), "PCA"), [DOUBT]),
     "doubtful": views.doubtful_view([DOUBT], [EXAMPLE]),
-    "answer": views.answer_view(Answer(EVIL, EVIL, {EVIL: 1.0}, EVIL_REASONS)),
-    "unknown": views.answer_view(Answer(EVIL, "unknown", {EVIL: 1.0}, Reasons())),
+    "answer": views.answer_view(ExplainedAnswer(EVIL, EVIL, {EVIL: 1.0}, EVIL_REASONS)),
+    "unknown": views.answer_view(ExplainedAnswer(EVIL, "unknown", {EVIL: 1.0}, Reasons())),
     "rows": views.rows_view([{EVIL: EVIL}]),
     "suggestions": views.suggestions_view([Suggestion(0, (EVIL, EVIL), EVIL, 0.5)]),
     "progress": views.progress_view(Progress(0.5, EVIL)),
@@ -39,7 +39,7 @@ def test_every_text_is_escaped(name):
 
 
 def test_quotes_do_not_leave_an_attribute():
-    shown = views.map_view([Example(EVIL_QUOTES, "a")], Map(np.zeros((1, 2)), "PCA"), [])
+    shown = views.map_view([Example(EVIL_QUOTES, "a")], EmbeddingMap(np.zeros((1, 2)), "PCA"), [])
     assert "\"' onmouseover" not in shown.replace("&quot;", "").replace("&#x27;", "")
 
 
@@ -64,11 +64,13 @@ def test_time_left_is_told_when_it_is_known():
 
 def test_what_speaks_against_an_answer_stands_below_its_reasons():
     reasons = Reasons([Evidence("late", "delivery", 0.8)], Evidence("my money", "refund", 0.9))
-    shown = views.answer_view(Answer("x", "delivery", {"delivery": 0.6, "refund": 0.4}, reasons))
+    shown = views.answer_view(
+        ExplainedAnswer("x", "delivery", {"delivery": 0.6, "refund": 0.4}, reasons)
+    )
     order = ("because it is like", "late", "though nearer still is", "my money", "0.90")
     assert [shown.index(words) for words in order] == sorted(shown.index(w) for w in order)
 
 
 def test_unknown_still_says_what_is_nearest():
-    answer = Answer("x", "unknown", {"good": 0.6, "bad": 0.4}, Reasons())
+    answer = ExplainedAnswer("x", "unknown", {"good": 0.6, "bad": 0.4}, Reasons())
     assert "the nearest class would be <b>good</b>" in views.answer_view(answer)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.cluster.blocks import Block
-from cptuning.cluster.prediction import BlockPredictor, Job
+from cptuning.cluster.prediction import BlockPredictor, PredictionJob
 from cptuning.files.atomic import whole_file
 
 ROWS, GROUP = 600, 100
@@ -127,7 +127,7 @@ def worker(model, source, tmp_path):
     """A worker without a cluster."""
 
     def make(**changes):
-        return BlockPredictor(Job(model, source, tmp_path / "answers", **changes))
+        return BlockPredictor(PredictionJob(model, source, tmp_path / "answers", **changes))
 
     return make
 

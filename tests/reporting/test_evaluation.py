@@ -30,7 +30,7 @@ def test_the_summary_is_json_with_the_promised_names(predictor):
 
 def test_the_hardest_error_is_the_most_confident_wrong_answer(predictor):
     evaluation = Evaluation.of(predictor, Examples(("80 a", "44 b", "46 c")), ["east"] * 3)
-    hardest = evaluation.hardest_errors(limit=1, k=2)
+    hardest = evaluation.most_confident_errors(limit=1, k=2)
     assert [error.text for error in hardest] == ["80 a"]
     assert (hardest[0].truth, hardest[0].answer) == ("east", "north")
     assert [example.label for example in hardest[0].reasons] == ["north"]
@@ -38,7 +38,7 @@ def test_the_hardest_error_is_the_most_confident_wrong_answer(predictor):
 
 
 def test_without_errors_there_are_no_hardest_ones(predictor):
-    assert Evaluation.of(predictor, Examples(("80 a",)), ["north"]).hardest_errors() == []
+    assert Evaluation.of(predictor, Examples(("80 a",)), ["north"]).most_confident_errors() == []
 
 
 def test_a_label_that_the_model_does_not_know_counts_as_wrong_and_is_named(predictor):
@@ -54,7 +54,7 @@ def test_unknown_answers_have_no_place_in_calibration():
     assert evaluation.answered.tolist() == [True, False]
     assert evaluation.summary()["unknown_answers"] == 1
     assert evaluation.calibration_error == pytest.approx(1 - evaluation.confidence[0])
-    assert evaluation.hardest_errors() == []
+    assert evaluation.most_confident_errors() == []
 
 
 def test_unknown_is_right_where_the_label_says_unknown():

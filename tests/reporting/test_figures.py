@@ -6,29 +6,29 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from cptuning.reporting.curve import Point
 from cptuning.reporting.figures import (
     PAGE,
-    confusion_picture,
-    curve_picture,
+    confusion_svg,
     curve_png,
-    embedding_picture,
-    reliability_picture,
+    curve_svg,
+    embedding_svg,
+    reliability_svg,
 )
-from cptuning.reporting.metrics import Confusion, ReliabilityBin
+from cptuning.reporting.learning_curve import CurvePoint
+from cptuning.reporting.metrics import ConfusionMatrix, ReliabilityBin
 
 
 def confusion(*classes):
-    return Confusion.of(list(classes), list(classes))
+    return ConfusionMatrix.of(list(classes), list(classes))
 
 
 PICTURES = {
-    "confusion": lambda: confusion_picture(confusion("a", "b")),
-    "reliability": lambda: reliability_picture([ReliabilityBin(3, 0.5, 0.4)]),
-    "embeddings": lambda: embedding_picture(
+    "confusion": lambda: confusion_svg(confusion("a", "b")),
+    "reliability": lambda: reliability_svg([ReliabilityBin(3, 0.5, 0.4)]),
+    "embeddings": lambda: embedding_svg(
         np.zeros((3, 2)), np.array([0, 1, -1]), np.array([True, False, False])
     ),
-    "curve": lambda: curve_picture([Point(2, [0.5]), Point(4, [0.6, 0.8])], majority=0.5),
+    "curve": lambda: curve_svg([CurvePoint(2, [0.5]), CurvePoint(4, [0.6, 0.8])], majority=0.5),
 }
 
 
@@ -60,7 +60,7 @@ def test_every_reference_inside_a_picture_has_its_target(name):
     "label", ["<script>alert(1)</script>", "$\\frac{1$", 'id="x" url(#y)', "日本語", "_hidden"]
 )
 def test_any_class_name_is_shown_as_it_is(label):
-    texts = {text.text for text in ET.fromstring(confusion_picture(confusion(label, "b"))).iter()}
+    texts = {text.text for text in ET.fromstring(confusion_svg(confusion(label, "b"))).iter()}
     shown = label if len(label) <= 18 else label[:17] + "…"
     assert shown in texts
 
@@ -71,7 +71,7 @@ def test_a_picture_of_the_same_figures_is_the_same():
 
 def test_many_classes_are_drawn_without_numbers_and_very_many_without_names():
     def texts(n):
-        svg = confusion_picture(confusion(*(f"class {i}" for i in range(n))))
+        svg = confusion_svg(confusion(*(f"class {i}" for i in range(n))))
         return [e.text for e in ET.fromstring(svg).iter() if e.tag.endswith("}text")]
 
     assert "1" in texts(3)
@@ -81,5 +81,5 @@ def test_many_classes_are_drawn_without_numbers_and_very_many_without_names():
 
 
 def test_a_png_is_a_png():
-    png = curve_png([Point(2, [0.5]), Point(4, [0.6])], majority=0.5)
+    png = curve_png([CurvePoint(2, [0.5]), CurvePoint(4, [0.6])], majority=0.5)
     assert png.startswith(b"\x89PNG\r\n")

@@ -1,91 +1,82 @@
-"""Nested parts of the data, tested on what they never contain."""
+"""The verdict on a learning curve follows its stated rule."""
 
-from itertools import pairwise
+import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from scipy.stats import t
 
-from cptuning.data import Examples
-from cptuning.errors import CPTuningError
-from cptuning.reporting.learning_curve import (
-    Labelled,
-    default_sizes,
-    measure,
-    nested_subsets,
-    rounds,
-)
+from cptuning.reporting.learning_curve import FEWEST_ANSWERS, CurvePoint, LearningCurve
 
 
-def data(counts):
-    labels = [label for label, n in counts.items() for _ in range(n)]
-    return Labelled(Examples(tuple(f"text {i}" for i in range(len(labels)))), labels)
-
-
-@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=40), st.integers(0, 5))
-def test_every_subset_is_inside_the_next_with_so_many_of_each_class(labels, seed):
-    sizes = [1, 2, 5]
-    subsets = nested_subsets(labels, sizes, seed)
-    for size, rows in zip(sizes, subsets, strict=True):
-        chosen = [labels[row] for row in rows]
-        for label in set(labels):
-            assert chosen.count(label) == min(size, labels.count(label))
-    for small, large in pairwise(subsets):
-        assert set(small) <= set(large)
-
-
-def test_another_seed_draws_other_rows():
-    labels = ["a"] * 50
-    first, second = (nested_subsets(labels, [5], seed)[0].tolist() for seed in (0, 1))
-    assert first != second
-
-
-def test_without_a_test_set_every_example_is_tested_once_and_never_trained_on_then():
-    everything = data({"a": 9, "b": 6})
-    tested = []
-    for train, held_out in rounds(everything, None, 3):
-        assert not set(train.examples) & set(held_out.examples)
-        assert len(train.labels) + len(held_out.labels) == 15
-        tested += held_out.examples
-    assert sorted(tested) == sorted(everything.examples)
-
-
-def test_one_repeat_still_holds_something_out():
-    [(train, held_out)] = rounds(data({"a": 4, "b": 4}), None, 1)
-    assert len(train.labels) == len(held_out.labels) == 4
-
-
-def test_with_a_test_set_all_the_data_is_trained_on():
-    train, test = data({"a": 4}), data({"a": 2})
-    assert list(rounds(train, test, 2)) == [(train, test)] * 2
-
-
-def test_too_few_examples_to_deal_out_are_refused():
-    with pytest.raises(CPTuningError, match="--test"):
-        list(rounds(data({"a": 2, "b": 1}), None, 3))
+def curve(before, after, answers=200):
+    return LearningCurve({4: [0.5] * len(before), 8: before, 16: after}, 0.5, answers)
 
 
 @pytest.mark.parametrize(
-    ("largest", "sizes"),
-    [(1, [1]), (2, [2]), (3, [2, 3]), (16, [2, 4, 8, 16]), (17, [2, 4, 8, 16, 17])],
+    ("before", "after", "state"),
+    [
+        ([0.60, 0.61, 0.60], [0.66, 0.67, 0.65], "rising"),
+        ([0.60, 0.61, 0.60], [0.60, 0.61, 0.61], "levelled-off"),
+        ([0.70, 0.71, 0.70], [0.66, 0.67, 0.65], "levelled-off"),  # It even fell.
+        ([0.60, 0.70, 0.65], [0.70, 0.60, 0.75], "unclear"),
+        ([0.600, 0.600, 0.600], [0.605, 0.605, 0.605], "levelled-off"),  # Sure, but small.
+        ([0.60], [0.70], "unclear"),
+    ],
 )
-def test_sizes_double_up_to_what_there_is(largest, sizes):
-    assert default_sizes(largest) == sizes
+def test_the_state_follows_the_rule(before, after, state):
+    assert curve(before, after).state == state
 
 
-def test_measuring_trains_each_size_in_each_repeat_and_can_be_stopped_between():
-    seen = []
+def test_a_handful_of_test_texts_decides_nothing():
+    assert curve([0.6, 0.6], [0.8, 0.8], answers=FEWEST_ANSWERS).state == "rising"
+    few = curve([0.6, 0.6], [0.8, 0.8], answers=FEWEST_ANSWERS - 1)
+    assert few.state == "unclear"
+    assert "49 test answers" in few.verdict
 
-    def answer(examples, labels, new, seed):
-        seen.append((seed, sorted(labels)))
-        return ["a"] * len(new)
 
-    test = Labelled(Examples(("x", "y", "z")), ["a", "a", "b"])
-    steps = measure(data({"a": 4, "b": 4}), test, sizes=[1, 2], repeats=2, seed=5, answer=answer)
-    next(steps)
-    assert seen == [(5, ["a", "b"])]
-    *_, last = steps
-    assert [seed for seed, _ in seen] == [5, 5, 6, 6]
-    assert last.accuracies == {1: [2 / 3, 2 / 3], 2: [2 / 3, 2 / 3]}
-    assert last.majority == pytest.approx(2 / 3)
-    assert last.answers == 3
+def test_the_gain_is_measured_against_the_size_nearest_to_half():
+    measured = LearningCurve({2: [0.1, 0.1], 8: [0.5, 0.5], 15: [0.7, 0.7]}, 0.5, 100)
+    assert measured.gain[0] == pytest.approx(0.2)
+
+
+def test_a_curve_that_was_stopped_early_compares_the_repeats_that_both_sizes_have():
+    stopped = LearningCurve({8: [0.5, 0.6, 0.7], 16: [0.7, 0.8]}, 0.5, 100)
+    assert stopped.gain[0] == pytest.approx(0.2)
+    assert LearningCurve({8: [0.5], 16: []}, 0.5, 100).verdict.startswith("Can't tell")
+
+
+def test_the_interval_is_students():
+    low, high = CurvePoint(8, [0.5, 0.6, 0.7]).interval
+    half = t.ppf(0.975, 2) * 0.1 / 3**0.5
+    assert (low, high) == pytest.approx((0.6 - half, 0.6 + half))
+    assert CurvePoint(8, [0.5]).interval is None
+    assert CurvePoint(8, [0.9, 1.0]).interval[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ([0.60, 0.61], [0.66, 0.67], "Still rising"),
+        ([0.60, 0.61], [0.60, 0.61], "It has levelled off"),
+        ([0.60, 0.70], [0.70, 0.60], "Can't tell"),
+    ],
+)
+def test_the_verdict_is_one_plain_sentence(before, after, sentence):
+    verdict = curve(before, after).verdict
+    assert verdict.startswith(sentence)
+    assert verdict.endswith(".")
+
+
+def test_the_summary_is_json():
+    summary = json.loads(json.dumps(curve([0.6, 0.6], [0.7, 0.7]).summary(), allow_nan=False))
+    assert [point["size"] for point in summary["sizes"]] == [4, 8, 16]
+    assert summary["state"] == "rising"
+
+
+def test_the_page_shows_the_verdict_the_rule_and_the_picture():
+    html = curve([0.6, 0.6], [0.7, 0.7]).html("<train>.csv")
+    assert "Still rising" in html
+    assert "The rule:" in html
+    assert "<svg" in html
+    assert "&lt;train&gt;.csv" in html
+    assert "<train>" not in html

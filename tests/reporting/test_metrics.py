@@ -12,7 +12,7 @@ from sklearn.metrics import (
 )
 
 from cptuning.inference import expected_calibration_error
-from cptuning.reporting.metrics import Confusion, reliability, wilson_interval
+from cptuning.reporting.metrics import ConfusionMatrix, reliability, wilson_interval
 
 LABELS = st.sampled_from(["a", "b", "c", "unknown"])
 ANSWERS = st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=30)
@@ -22,7 +22,7 @@ ANSWERS = st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=30)
 @given(ANSWERS)
 def test_scores_are_those_of_scikit_learn(pairs):
     truth, answers = map(list, zip(*pairs, strict=True))
-    confusion = Confusion.of(truth, answers)
+    confusion = ConfusionMatrix.of(truth, answers)
     assert confusion.accuracy == accuracy_score(truth, answers)
     assert confusion.macro_f1 == pytest.approx(f1_score(truth, answers, average="macro"))
     counts = confusion_matrix(truth, answers, labels=list(confusion.classes))
@@ -35,16 +35,16 @@ def test_scores_are_those_of_scikit_learn(pairs):
 
 
 def test_classes_stand_in_the_models_order_and_absent_ones_are_left_out():
-    confusion = Confusion.of(["x", "b"], ["b", "b"], order=["a", "b"])
+    confusion = ConfusionMatrix.of(["x", "b"], ["b", "b"], order=["a", "b"])
     assert confusion.classes == ("b", "x")
 
 
 def test_majority_counts_the_true_labels_not_the_answers():
-    assert Confusion.of(["a", "a", "b"], ["b", "b", "b"]).majority == pytest.approx(2 / 3)
+    assert ConfusionMatrix.of(["a", "a", "b"], ["b", "b", "b"]).majority == pytest.approx(2 / 3)
 
 
 def test_mistakes_come_most_frequent_first():
-    confusion = Confusion.of(["a", "a", "b", "b", "b"], ["b", "a", "a", "a", "b"])
+    confusion = ConfusionMatrix.of(["a", "a", "b", "b", "b"], ["b", "a", "a", "a", "b"])
     assert confusion.mistakes() == [("b", "a", 2), ("a", "b", 1)]
 
 

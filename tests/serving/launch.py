@@ -13,7 +13,7 @@ from pathlib import Path
 
 def wait_at(gate):
     """Let the worker wait while there is a gate."""
-    from cptuning.serving.model import Model
+    from cptuning.serving.served_model import ServedModel
 
     def gated(work):
         def wait_and_work(self, *arguments):
@@ -25,7 +25,7 @@ def wait_at(gate):
 
         return wait_and_work
 
-    Model.read, Model.learn = gated(Model.read), gated(Model.learn)
+    ServedModel.read, ServedModel.learn = gated(ServedModel.read), gated(ServedModel.learn)
 
 
 if __name__ == "__main__":

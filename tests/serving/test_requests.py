@@ -157,14 +157,14 @@ def test_the_samples_of_the_page_work(server, start, folders, tmp_path):
         tried = 0
         for path, operations in paths.items():
             for method, operation in operations.items():
-                samples = (
+                request_examples = (
                     operation.get("requestBody", {})
                     .get("content", {})
                     .get("application/json", {})
                     .get("examples", {None: {"value": None}})
                 )
                 names = [p["schema"]["examples"][0] for p in operation.get("parameters", [])]
-                body = next(iter(samples.values()))["value"]
+                body = next(iter(request_examples.values()))["value"]
                 found = each.ask(method.upper(), path.replace("{name}", "".join(names)), body)
                 assert found.status == 200, (path, found.text)
                 tried += 1

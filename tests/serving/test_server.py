@@ -9,13 +9,13 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from cptuning.errors import CPTuningError
-from cptuning.serving.app import create_app
-from cptuning.serving.catalog import Catalog
-from cptuning.serving.keys import Keys
+from cptuning.serving.api_keys import ApiKeys
+from cptuning.serving.application import create_app
 from cptuning.serving.limits import Limits
-from cptuning.serving.metrics import Metrics
-from cptuning.serving.model import Model
+from cptuning.serving.model_registry import ModelRegistry
+from cptuning.serving.prometheus import Metrics
 from cptuning.serving.protocol import protocol_with
+from cptuning.serving.served_model import ServedModel
 from cptuning.serving.server import listening_socket, url_of
 
 
@@ -43,17 +43,17 @@ async def call(app, path, body):
 
 def test_a_bug_is_confessed_without_its_details(films, monkeypatch):
     limits, metrics = Limits(), Metrics()
-    catalog = Catalog(films, limits, metrics)
+    registry = ModelRegistry(films, limits, metrics)
 
     def fail(self, examples):
         raise RuntimeError("a bug with secrets")
 
-    monkeypatch.setattr(Model, "read", fail)
-    app = create_app(catalog, limits, metrics, Keys([]))
+    monkeypatch.setattr(ServedModel, "read", fail)
+    app = create_app(registry, limits, metrics, ApiKeys([]))
     status, answer = asyncio.run(call(app, "/predict", {"texts": ["a"]}))
     assert (status, answer) == (500, {"error": "Something went wrong here: see the server's log."})
     assert b'cptuning_requests_total{route="/predict",status="500"} 1.0' in metrics.text()
-    catalog.close()
+    registry.close()
 
 
 async def answers_to_connections(n_connections, limit):

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cptuning.app.examples import Example, Text
+from cptuning.app.user_examples import Example, Text
 from cptuning.errors import CPTuningError
 
 # With fewer, a class's direction is that of a single example or two.
@@ -12,7 +12,7 @@ FEW = 4
 
 
 @dataclass(frozen=True)
-class Check:
+class ExamplesCheck:
     """Labelled examples, counted and looked through."""
 
     counts: dict[str, int]
@@ -23,10 +23,10 @@ class Check:
     """Texts that stand under several labels."""
 
     @classmethod
-    def of(cls, examples: Sequence[Example]) -> "Check":
+    def of(cls, examples: Sequence[Example]) -> "ExamplesCheck":
         """Count and look.
 
-        >>> check = Check.of([Example("a", "x"), Example("a", "x"), Example("a", "y")])
+        >>> check = ExamplesCheck.of([Example("a", "x"), Example("a", "x"), Example("a", "y")])
         >>> check.counts, check.repeated, check.contradictions
         ({'x': 2, 'y': 1}, 1, {'a': ['x', 'y']})
         """
@@ -43,7 +43,7 @@ class Check:
     def small(self) -> dict[str, int]:
         """The classes that have too few examples to be learned well.
 
-        >>> Check.of([Example("a", "x")]).small
+        >>> ExamplesCheck.of([Example("a", "x")]).small
         {'x': 1}
         """
         return {label: n for label, n in self.counts.items() if n < FEW}
@@ -51,7 +51,7 @@ class Check:
     def refuse_too_little(self) -> None:
         """Say what is missing where there is nothing to train on yet.
 
-        >>> Check.of([Example("a", "x")]).refuse_too_little()
+        >>> ExamplesCheck.of([Example("a", "x")]).refuse_too_little()
         Traceback (most recent call last):
         ...
         cptuning.errors.CPTuningError: Add examples of another class: all there are now are

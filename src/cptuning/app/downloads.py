@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cptuning.app.examples import Text, named_as_given
 from cptuning.app.session import Session
+from cptuning.app.user_examples import Text, named_as_given
 from cptuning.data import iter_tables, open_writer
 from cptuning.errors import CPTuningError
 from cptuning.inference import Suggestion
-from cptuning.reporting.answered_rows import AnsweredRows
+from cptuning.reporting.prediction_columns import PredictionColumns
 
 _CHUNK = 256
 
@@ -24,7 +24,7 @@ def classified_file(session: Session, path: str | Path) -> tuple[Path, list[dict
     source = Path(path)
     stem, _, suffix = source.name.partition(".")
     target = session.file(f"{stem}-classified.{suffix}")
-    answers = AnsweredRows(predictor)
+    answers = PredictionColumns(predictor)
     first: list[dict[str, Any]] = []
     try:
         with open_writer(target, safe_cells=True) as writer:

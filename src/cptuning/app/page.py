@@ -9,8 +9,8 @@ from typing import Any
 
 import gradio as gr
 
-from cptuning.app.parts import shown
-from cptuning.app.session import Session, Settings
+from cptuning.app.components import shown
+from cptuning.app.session import AppSettings, Session
 from cptuning.errors import CPTuningError
 
 # After the last action; the visitor's files and model go then.
@@ -32,14 +32,14 @@ window.addEventListener("beforeunload", (event) => {
 """
 
 
-class Frame:
+class PageWiring:
     """What the tabs share: the visitor's session, what shows it, and what is done with it.
 
     A part that shows something of the session is registered with :meth:`shows`; an action is wired
     with :meth:`does`. After every action all parts are shown anew, so none can be out of date.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AppSettings) -> None:
         # Gradio gives each visitor a copy of this empty one.
         self.session = gr.State(
             Session(settings), time_to_live=_HOURS_KEPT * 3600, delete_callback=Session.close
@@ -107,21 +107,21 @@ def tell(error: CPTuningError) -> None:
     gr.Warning(escape(str(error)), duration=15)
 
 
-def build(settings: Settings) -> gr.Blocks:
+def build(settings: AppSettings) -> gr.Blocks:
     """The whole page."""
-    from cptuning.app.tabs import ask, examples, review, train, use
+    from cptuning.app.tabs import ask_tab, examples_tab, review_tab, train_tab, use_tab
 
     page = gr.Blocks(title=_TITLE, analytics_enabled=False, delete_cache=(3600, 86400))
     with page:
-        frame = Frame(settings)
+        frame = PageWiring(settings)
         shown(_INTRODUCTION, elem_id="introduction")
         with gr.Tabs():
             for title, tab in (
-                ("1 Examples", examples),
-                ("2 Train", train),
-                ("3 Review", review),
-                ("4 Ask", ask),
-                ("5 Use", use),
+                ("1 Examples", examples_tab),
+                ("2 Train", train_tab),
+                ("3 Review", review_tab),
+                ("4 Ask", ask_tab),
+                ("5 Use", use_tab),
             ):
                 with gr.Tab(title):
                     tab.build(frame)
@@ -150,7 +150,7 @@ def _theme() -> gr.themes.Base:
 
 
 def launch(
-    settings: Settings,
+    settings: AppSettings,
     host: str = "127.0.0.1",
     port: int | None = None,
     browser: bool = False,

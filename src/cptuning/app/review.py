@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cptuning.app.examples import Example
+from cptuning.app.user_examples import Example
 from cptuning.inference import softmax
-from cptuning.reporting.metrics import Confusion, wilson_interval
+from cptuning.reporting.metrics import ConfusionMatrix, wilson_interval
 
 MOST_DOUBTFUL = 12
 
@@ -52,10 +52,10 @@ class Review:
         )
 
     @property
-    def confusion(self) -> Confusion:
+    def confusion(self) -> ConfusionMatrix:
         """Right and wrong answers by class."""
         truth = [a.example.label for a in self.answers]
-        return Confusion.of(truth, [a.answer for a in self.answers], order=sorted(set(truth)))
+        return ConfusionMatrix.of(truth, [a.answer for a in self.answers], order=sorted(set(truth)))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -77,7 +77,7 @@ def _own_probability(answer: HeldOutAnswer) -> float:
 
 
 @dataclass(frozen=True)
-class Map:
+class EmbeddingMap:
     """A point on the plane for each example."""
 
     points: NDArray[np.float64]
@@ -85,10 +85,10 @@ class Map:
     method: str
 
     @classmethod
-    def of(cls, embeddings: NDArray[np.float32]) -> "Map":
+    def of(cls, embeddings: NDArray[np.float32]) -> "EmbeddingMap":
         """By t-SNE, or by principal components where there are few.
 
-        >>> Map.of(np.eye(3, dtype=np.float32)).method
+        >>> EmbeddingMap.of(np.eye(3, dtype=np.float32)).method
         'PCA'
         """
         from cptuning.reporting.projection import project

@@ -7,34 +7,34 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cptuning.app.checks import Check, repeats
-from cptuning.app.examples import Example, Text, as_data, named_as_given
-from cptuning.app.job import Job, TrainingWatch
-from cptuning.app.review import Map, Review
-from cptuning.data import Examples, read_table
+from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
+from cptuning.app.checks import ExamplesCheck, repeats
+from cptuning.app.review import EmbeddingMap, Review
+from cptuning.app.user_examples import Example, Text, as_data, named_as_given
+from cptuning.data import Examples, LabelledExamples, read_table
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
 from cptuning.inference import UNKNOWN, Reasons, Suggestion, suggestions
-from cptuning.reporting.curve import LearningCurve
-from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
+from cptuning.reporting.curve_measurement import default_sizes, largest_size, measure
+from cptuning.reporting.learning_curve import LearningCurve
 
 _CURVE_REPEATS = 3
 _FOLDS = 2
 
 
 @dataclass(frozen=True)
-class Settings:
+class AppSettings:
     """What the command says about every model that the page trains."""
 
     backbone: str = "embedded"
     method: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the method other than the preset's."""
+    """AppSettings of the method other than the preset's."""
     unknown_threshold: float | str = "auto"
     """The similarity to the nearest example below which a text is unknown."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExplainedAnswer:
     """What the model says of one text, and why."""
 
     text: Text
@@ -47,7 +47,7 @@ class Answer:
     def is_unknown(self) -> bool:
         """Whether the text is too far from every example.
 
-        >>> Answer("?", "unknown", {"a": 1.0}, Reasons()).is_unknown
+        >>> ExplainedAnswer("?", "unknown", {"a": 1.0}, Reasons()).is_unknown
         True
         """
         return self.label == UNKNOWN  # No class may be called so: the page always sets a threshold.
@@ -65,8 +65,8 @@ class Session:
     ({'farewell': 1, 'greeting': 1}, False)
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, settings: AppSettings | None = None) -> None:
+        self.settings = settings or AppSettings()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
         self.review: Review | None = None
@@ -75,15 +75,15 @@ class Session:
         """How many examples were added, relabelled or deleted since the training."""
         self.is_training = False
         """Whether a training that was asked for has not ended yet; it may wait for its turn."""
-        self.job: Job[Any] | None = None
-        self._map: tuple[list[Example], Map] | None = None
+        self.job: BackgroundJob[Any] | None = None
+        self._map: tuple[list[Example], EmbeddingMap] | None = None
         self._files: TemporaryDirectory[str] | None = None
 
     # The examples.
 
-    def check(self) -> Check:
+    def check(self) -> ExamplesCheck:
         """The examples, counted and looked through."""
-        return Check.of(self.examples)
+        return ExamplesCheck.of(self.examples)
 
     def add(self, more: Sequence[Example]) -> None:
         """More examples, also of new classes."""
@@ -159,14 +159,14 @@ class Session:
         self.check().refuse_too_little()
         self.is_training = True
 
-    def training(self) -> Job[bool]:
+    def training(self) -> BackgroundJob[bool]:
         """Trains a model; until it is done, and if it is stopped, the old one stays."""
         self.check().refuse_too_little()
         examples = list(self.examples)
 
-        def work(job: Job[bool]) -> bool:
+        def work(job: BackgroundJob[bool]) -> bool:
             job.report(0.0, "Reading the backbone")
-            watch = TrainingWatch(job, trainings=_FOLDS + 1)
+            watch = TrainingProgressCallback(job, trainings=_FOLDS + 1)
             classifier = self._new_classifier(
                 [watch], folds=_FOLDS, unknown_threshold=self.settings.unknown_threshold
             )
@@ -194,23 +194,23 @@ class Session:
         self.delete(gone)
         self.add(new)
 
-    def curve_measuring(self) -> Job[LearningCurve]:
+    def curve_measuring(self) -> BackgroundJob[LearningCurve]:
         """Measures the learning curve; what was measured until it is stopped stays."""
         steps = int(self.model().training_["best_step"])
         if max(self.check().counts.values()) < _CURVE_REPEATS:
             raise CPTuningError(
                 f"A class with at least {_CURVE_REPEATS} examples is needed for it."
             )
-        data = Labelled(*_hashable(as_data(self.examples)))
+        data = LabelledExamples(*as_data(self.examples))
         sizes = default_sizes(largest_size(data, None, _CURVE_REPEATS))
         trainings = len(sizes) * _CURVE_REPEATS
 
-        def work(job: Job[LearningCurve]) -> LearningCurve:
+        def work(job: BackgroundJob[LearningCurve]) -> LearningCurve:
             done = 0
 
             def answer(examples: Examples, labels: list[Any], new: Examples, seed: int) -> Any:
                 about = (done / trainings, (done + 1) / trainings)
-                watch = TrainingWatch(job, trainings=1, about=about)
+                watch = TrainingProgressCallback(job, trainings=1, about=about)
                 classifier = self._new_classifier(
                     [watch], validation="none", random_state=seed, steps=steps
                 )
@@ -227,8 +227,8 @@ class Session:
 
         return self._started(work)
 
-    def _started(self, work: Callable[[Job[Any]], Any]) -> Job[Any]:
-        self.job = Job(work)
+    def _started(self, work: Callable[[BackgroundJob[Any]], Any]) -> BackgroundJob[Any]:
+        self.job = BackgroundJob(work)
         return self.job
 
     def cancel(self) -> None:
@@ -249,7 +249,7 @@ class Session:
 
     # What the model is asked.
 
-    def answer(self, text: str, second: str = "", k: int = 3) -> Answer:
+    def answer(self, text: str, second: str = "", k: int = 3) -> ExplainedAnswer:
         """The label of a text, its probability, and the examples that are the reason."""
         model = self.model()
         if not text.strip() or (self.is_pair and not second.strip()):
@@ -258,7 +258,7 @@ class Session:
         answered = model.predictor_.answer([asked])
         [reasons] = model.predictor_.reasons(answered.embeddings, answered.labels.tolist(), k)
         shares = zip(map(str, model.classes_), answered.probabilities[0].tolist(), strict=True)
-        return Answer(
+        return ExplainedAnswer(
             asked,
             str(answered.labels[0]),
             dict(sorted(shares, key=_share, reverse=True)),
@@ -278,11 +278,11 @@ class Session:
         self.delete(old)
         self.changes -= len(old)
 
-    def map(self) -> Map:
+    def map(self) -> EmbeddingMap:
         """Where the model sees the examples."""
         model = self.model()
         if self._map is None or self._map[0] != self.examples:
-            self._map = list(self.examples), Map.of(model.predictor_.support.embeddings)
+            self._map = list(self.examples), EmbeddingMap.of(model.predictor_.support.embeddings)
         return self._map[1]
 
     def suggest(self, pool: str | Path | None, n: int) -> list[Suggestion]:
@@ -307,10 +307,6 @@ class Session:
         self.cancel()
         if self._files is not None:
             self._files.cleanup()
-
-
-def _hashable(data: tuple[Examples, list[str]]) -> tuple[Examples, list[Any]]:
-    return data[0], list(data[1])
 
 
 def _share(entry: tuple[str, float]) -> float:

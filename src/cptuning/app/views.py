@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from cptuning.app.checks import FEW, Check
-from cptuning.app.examples import Example, Text
-from cptuning.app.job import Progress
-from cptuning.app.review import HeldOutAnswer, Map, Review
-from cptuning.app.session import Answer
+from cptuning.app.background_job import Progress
+from cptuning.app.checks import FEW, ExamplesCheck
+from cptuning.app.review import EmbeddingMap, HeldOutAnswer, Review
+from cptuning.app.session import ExplainedAnswer
+from cptuning.app.user_examples import Example, Text
 from cptuning.inference import Evidence, Suggestion
-from cptuning.reporting.curve import LearningCurve
-from cptuning.reporting.figures import class_colour, confusion_picture, curve_picture
-from cptuning.reporting.page import table_html, text_html
+from cptuning.reporting.figures import class_colour, confusion_svg, curve_svg
+from cptuning.reporting.html import table_html, text_html
+from cptuning.reporting.learning_curve import LearningCurve
 
 _MOST_NAMED = 3
 _MOST_ROWS_SHOWN = 10
@@ -47,7 +47,7 @@ def note(message: str, kind: str = "info") -> str:
     return f'<p class="note {kind}">{escape(message)}</p>'
 
 
-def check_view(check: Check) -> str:
+def check_view(check: ExamplesCheck) -> str:
     """The classes with their counts, and what looks like a mistake."""
     if not check.counts:
         return note("No examples yet. Paste some, upload a file, or take a sample.")
@@ -63,7 +63,7 @@ def check_view(check: Check) -> str:
     return headline + f'<div class="counts">{bars}</div>' + "".join(_findings(check))
 
 
-def _findings(check: Check) -> list[str]:
+def _findings(check: ExamplesCheck) -> list[str]:
     found = []
     if check.repeated:
         verb = "repeats" if check.repeated == 1 else "repeat"
@@ -132,22 +132,20 @@ def review_view(review: Review | None, changes: int = 0, training: bool = False)
 
 def confusion_view(review: Review | None) -> str:
     """The confusion matrix."""
-    return (
-        ""
-        if review is None
-        else f'<div class="picture">{confusion_picture(review.confusion)}</div>'
-    )
+    return "" if review is None else f'<div class="picture">{confusion_svg(review.confusion)}</div>'
 
 
 def curve_view(curve: LearningCurve | None) -> str:
     """The learning curve and its verdict."""
     if curve is None or not curve.points():
         return ""
-    picture = curve_picture(curve.points(), curve.majority)
+    picture = curve_svg(curve.points(), curve.majority)
     return f'{note(curve.verdict)}<div class="picture">{picture}</div>'
 
 
-def map_view(examples: Sequence[Example], places: Map, doubtful: Sequence[HeldOutAnswer]) -> str:
+def map_view(
+    examples: Sequence[Example], places: EmbeddingMap, doubtful: Sequence[HeldOutAnswer]
+) -> str:
     """The examples on a plane and in a table beside it; both are there to pick from."""
     classes = sorted({example.label for example in examples})
     colour = {label: class_colour(number) for number, label in enumerate(classes)}
@@ -219,7 +217,7 @@ def _listbox(name: str, rows: Sequence[tuple[int, str]]) -> str:
     return f'<div class="list" role="listbox" aria-label="{name}">{options}</div>'
 
 
-def answer_view(answer: Answer) -> str:
+def answer_view(answer: ExplainedAnswer) -> str:
     """The label, the probabilities, and the examples that are the reason."""
     likeliest, share = next(iter(answer.probabilities.items()))
     if answer.is_unknown:

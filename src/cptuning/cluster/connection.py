@@ -7,7 +7,7 @@ from typing import Any
 from cptuning.extras import needed_for
 
 
-def connected(workers: int) -> Any:
+def connect_ray(workers: int) -> Any:
     """The package ``ray``, connected; without a cluster, one starts here for so many workers."""
     # Read when Ray is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

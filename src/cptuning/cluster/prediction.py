@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.cluster.blocks import Block, begin, blocks_of
-from cptuning.cluster.connection import connected, gpu_share
+from cptuning.cluster.connection import connect_ray, gpu_share
 from cptuning.data import check_kind, iter_tables
 from cptuning.data.formats import files_package
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import clear_unfinished, write_whole
 from cptuning.inference import UNKNOWN, Predictor
-from cptuning.reporting.answered_rows import AnsweredRows
+from cptuning.reporting.prediction_columns import PredictionColumns
 from cptuning.storage import load
 
 _CHUNK = 1024
 
 
 @dataclass(frozen=True)
-class Job:
+class PredictionJob:
     """What to answer with what, and where the answers go: all in places every machine sees."""
 
     model: Path
@@ -44,7 +44,7 @@ class Summary:
     """Blocks that an earlier run had finished."""
 
 
-def predict_on_ray(job: Job, workers: int, advance: Callable[[int], None]) -> Summary:
+def predict_on_ray(job: PredictionJob, workers: int, advance: Callable[[int], None]) -> Summary:
     """Answer every block that has no answers yet; ``advance`` hears of rows as they are done.
 
     Only the blocks' names go through Ray Data, so memory stays flat: a worker reads a block, and
@@ -69,15 +69,15 @@ def predict_on_ray(job: Job, workers: int, advance: Callable[[int], None]) -> Su
     return Summary(counts, len(blocks), skipped=len(blocks) - len(left))
 
 
-def _options(job: Job) -> dict[str, Any]:
+def _options(job: PredictionJob) -> dict[str, Any]:
     """What the answers depend on besides model and texts."""
     places = ("model", "source", "output")
     return {name: value for name, value in asdict(job).items() if name not in places}
 
 
-def _done_on_ray(job: Job, blocks: Sequence[Block], workers: int) -> Any:
+def _done_on_ray(job: PredictionJob, blocks: Sequence[Block], workers: int) -> Any:
     """What the workers say of each block, in no order."""
-    ray = connected(workers)
+    ray = connect_ray(workers)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
@@ -98,10 +98,10 @@ def _done_on_ray(job: Job, blocks: Sequence[Block], workers: int) -> Any:
 class BlockPredictor:
     """A worker: loads the model once, then answers block after block."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: PredictionJob) -> None:
         self.job = job
         self.predictor: Predictor = load(job.model).predictor_
-        self.answers = AnsweredRows(self.predictor, job.probabilities, job.neighbours)
+        self.answers = PredictionColumns(self.predictor, job.probabilities, job.neighbours)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Answer one block; a user's mistake is reported, not retried."""

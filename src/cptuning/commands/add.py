@@ -8,7 +8,7 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
-from cptuning.commands.tables import Columns, labels_of
+from cptuning.commands.tables import ColumnOptions, labels_of
 from cptuning.data import Examples, Table, aligned, check_kind
 from cptuning.files.locks import changing
 from cptuning.inference import Predictor
@@ -36,7 +36,7 @@ def add(
     """
     from cptuning.storage import FACTS_FILE, read_facts
 
-    table = Columns(text, text_b, label).read_labelled(file)
+    table = ColumnOptions(text, text_b, label).read_labelled(file)
     read_facts(model)  # It refuses what is no model folder.
     # A server that serves the folder, or another such command, must add nothing in between.
     with changing(model / FACTS_FILE):

@@ -27,10 +27,10 @@ def app(
     """Open a web page: examples in, a classifier out, without a line of code."""
     with needed_for("The page"):
         from cptuning.app.page import launch
-    from cptuning.app.session import Settings
+    from cptuning.app.session import AppSettings
 
     page = launch(
-        Settings(
+        AppSettings(
             backbone,
             options.parse_settings(settings),
             **options.parse_threshold(unknown_threshold),

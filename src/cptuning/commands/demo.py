@@ -11,9 +11,9 @@ from cptuning.commands.console import interval, percent, print_table, say
 from cptuning.commands.explain import explanations, print_explanation
 from cptuning.data import Examples, Table, read_table
 from cptuning.files.atomic import write_whole
+from cptuning.reporting.durations import format_duration
 from cptuning.reporting.evaluation import Evaluation
-from cptuning.reporting.report import report_html, verdict
-from cptuning.reporting.words import duration
+from cptuning.reporting.evaluation_report import report_html, verdict
 
 # Fewer than the preset would take for these: two trainings are to fit into a minute.
 _STEPS = 20
@@ -79,7 +79,7 @@ def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
     classifier.fit(train.examples, train.labels)
     seconds = time.monotonic() - began
     evaluation = Evaluation.of(classifier.predictor_, test.examples, list(test.labels or []))
-    typer.echo(f"   trained in {duration(seconds)}; right on {len(test.examples)} new ones:")
+    typer.echo(f"   trained in {format_duration(seconds)}; right on {len(test.examples)} new ones:")
     for title, accuracy in (
         ("always the commonest class", evaluation.confusion.majority),
         ("TF-IDF + logistic regression", _baseline(train, test)),

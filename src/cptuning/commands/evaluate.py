@@ -14,13 +14,13 @@ from cptuning.commands.console import (
     say,
     warn,
 )
-from cptuning.commands.tables import Columns, folder_name, labels_of
+from cptuning.commands.tables import ColumnOptions, folder_name, labels_of
 from cptuning.data import aligned, check_kind
 from cptuning.data.formats import file_name
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.evaluation import Evaluation
-from cptuning.reporting.page import check_place
-from cptuning.reporting.report import report_html, verdict
+from cptuning.reporting.evaluation_report import report_html, verdict
+from cptuning.reporting.html import check_writable
 
 
 def evaluate(
@@ -41,8 +41,8 @@ def evaluate(
 
     facts = read_facts(model)
     if report is not None:
-        check_place(report)
-    table = Columns(text, text_b, label).read_labelled(test)
+        check_writable(report)
+    table = ColumnOptions(text, text_b, label).read_labelled(test)
     predictor = load(model).predictor_
     check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)

@@ -11,16 +11,16 @@ import typer
 from cptuning.commands import options
 from cptuning.commands.console import interval, percent, print_json, say, warn
 from cptuning.commands.tables import (
-    Columns,
+    ColumnOptions,
     described,
     labels_of,
     oddities,
 )
 from cptuning.data import Table, aligned, check_kind, read_table
 from cptuning.errors import CPTuningError
+from cptuning.reporting.durations import format_duration
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.metrics import wilson_interval
-from cptuning.reporting.words import duration
 
 
 def fit(
@@ -94,7 +94,7 @@ def fit(
         | options.parse_prompt(task, template, label_words),
     )
     check_place(output)
-    columns = Columns(text, text_b, label)
+    columns = ColumnOptions(text, text_b, label)
     data = _Data.read(train, dev, unlabeled, columns)
     for line in data.warnings():
         warn(line)
@@ -104,7 +104,7 @@ def fit(
         if backbone != "embedded" and not Path(backbone).is_dir() and init_from is None:
             say(f"Loading the backbone {backbone}, from the hub if it is not here yet …")
         seconds = classifier.estimate_seconds(**data.arguments(), init_from=init_from)
-        say(f"Training will take about {duration(seconds)}.")
+        say(f"Training will take about {format_duration(seconds)}.")
     try:
         classifier.fit(**data.arguments(), init_from=init_from)
         classifier.save(output)
@@ -132,7 +132,9 @@ class _Data:
         self.unlabeled: Table | None = None
 
     @classmethod
-    def read(cls, train: str, dev: str | None, unlabeled: str | None, columns: Columns) -> "_Data":
+    def read(
+        cls, train: str, dev: str | None, unlabeled: str | None, columns: ColumnOptions
+    ) -> "_Data":
         data = cls((train, columns.read_labelled(train)))
         pairs = data.train.examples.is_pair
         if dev is not None:
@@ -251,5 +253,7 @@ def _print(result: dict[str, Any]) -> None:
         how = f"tuned for {steps} steps each" if steps else "the one that was found first is taken"
         typer.echo(f"{result['search']}: {result['candidates']} candidates, {how}.")
     model = result["model"]
-    typer.echo(f"The model is in {model} ({result['steps']} steps, {duration(result['seconds'])}).")
+    typer.echo(
+        f"The model is in {model} ({result['steps']} steps, {format_duration(result['seconds'])})."
+    )
     typer.echo(f"Next: cptuning evaluate {model} TEST.csv --report report.html")

@@ -8,14 +8,14 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import percent, print_json, print_table, say
-from cptuning.commands.tables import Columns, described, labels_of
-from cptuning.data import Examples, aligned, check_kind
+from cptuning.commands.tables import ColumnOptions, described, labels_of
+from cptuning.data import Examples, LabelledExamples, aligned, check_kind
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import write_whole
-from cptuning.reporting.curve import RULE, LearningCurve
-from cptuning.reporting.learning_curve import Labelled, default_sizes, largest_size, measure
-from cptuning.reporting.page import check_place
-from cptuning.reporting.words import duration
+from cptuning.reporting.curve_measurement import default_sizes, largest_size, measure
+from cptuning.reporting.durations import format_duration
+from cptuning.reporting.html import check_writable
+from cptuning.reporting.learning_curve import RULE, LearningCurve
 
 _BAR = 30
 
@@ -65,10 +65,10 @@ def learning_curve(
     if output is not None:
         if output.suffix not in (".html", ".png"):
             raise CPTuningError(f"{output}: name a file that ends in .html or .png.")
-        check_place(output)
-    columns = Columns(text, text_b, label)
+        check_writable(output)
+    columns = ColumnOptions(text, text_b, label)
     table = columns.read_labelled(train)
-    data = Labelled(table.examples, labels_of(table))
+    data = LabelledExamples(table.examples, labels_of(table))
     held_out = _test_data(test, columns, data)
     wanted = _sizes(sizes, largest_size(data, held_out, repeats))
 
@@ -95,7 +95,7 @@ def learning_curve(
         say(described(table, train))
         trainings = len(wanted) * repeats
         seconds = trainings * classifier(seed).estimate_seconds(data.examples, data.labels)
-        say(f"{trainings} trainings will take about {duration(seconds)}.")
+        say(f"{trainings} trainings will take about {format_duration(seconds)}.")
     curve: LearningCurve | None = None
     try:
         for number, curve in enumerate(
@@ -126,12 +126,14 @@ def learning_curve(
         raise typer.Exit(130)
 
 
-def _test_data(test: str | None, columns: Columns, data: Labelled) -> Labelled | None:
+def _test_data(
+    test: str | None, columns: ColumnOptions, data: LabelledExamples
+) -> LabelledExamples | None:
     if test is None:
         return None
     table = columns.read_labelled(test)
     check_kind(table.examples, pairs=data.examples.is_pair, path=test)
-    return Labelled(table.examples, aligned(labels_of(table), set(data.labels)))
+    return LabelledExamples(table.examples, aligned(labels_of(table), set(data.labels)))
 
 
 def _sizes(words: str, largest: int) -> list[int]:

@@ -17,11 +17,11 @@ from cptuning.commands.console import print_json, say
 from cptuning.data import check_kind, iter_tables, open_writer
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, table_format
 from cptuning.errors import CPTuningError
-from cptuning.reporting.answered_rows import AnsweredRows
-from cptuning.reporting.words import duration
+from cptuning.reporting.durations import format_duration
+from cptuning.reporting.prediction_columns import PredictionColumns
 
 if TYPE_CHECKING:
-    from cptuning.cluster.prediction import Job
+    from cptuning.cluster.prediction import PredictionJob
 
 # Enough to fill batches of one length; little enough to see answers come.
 _CHUNK = 256
@@ -79,12 +79,12 @@ def predict(
     is started again.
     """
     if runner == "ray":
-        from cptuning.cluster.prediction import Job
+        from cptuning.cluster.prediction import PredictionJob
 
         _require_folders(file, output, format)
         # Workers have folders of their own to be in.
         folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
-        job = Job(*folders, probabilities, neighbours, text, text_b)
+        job = PredictionJob(*folders, probabilities, neighbours, text, text_b)
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:
@@ -99,7 +99,7 @@ def predict(
     into, outof = _formats(file, output, format)
     began = time.monotonic()
     predictor = load(model).predictor_
-    answers = AnsweredRows(predictor, probabilities, neighbours)
+    answers = PredictionColumns(predictor, probabilities, neighbours)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     with open_writer(output, outof) as writer, _counter(quiet) as advance:
@@ -113,7 +113,8 @@ def predict(
         print_json({"rows": counts.total(), "output": output, "predictions": dict(counts)})
     elif not quiet:
         where = "standard output" if output == STANDARD_STREAM else output
-        say(f"{counts.total()} rows written to {where} in {duration(time.monotonic() - began)}.")
+        spent = format_duration(time.monotonic() - began)
+        say(f"{counts.total()} rows written to {where} in {spent}.")
 
 
 def _require_folders(file: str, output: str, format: str | None) -> None:
@@ -124,7 +125,7 @@ def _require_folders(file: str, output: str, format: str | None) -> None:
         )
 
 
-def _predict_on_ray(job: "Job", workers: int, quiet: bool, as_json: bool) -> None:
+def _predict_on_ray(job: "PredictionJob", workers: int, quiet: bool, as_json: bool) -> None:
     from cptuning.cluster.prediction import predict_on_ray
 
     began = time.monotonic()
@@ -143,10 +144,10 @@ def _predict_on_ray(job: "Job", workers: int, quiet: bool, as_json: bool) -> Non
             }
         )
     elif not quiet:
+        spent = format_duration(time.monotonic() - began)
         say(
-            f"{counts.total()} rows written to {job.output} in "
-            f"{duration(time.monotonic() - began)}; {summary.skipped} of {summary.blocks} blocks "
-            "were finished before."
+            f"{counts.total()} rows written to {job.output} in {spent}; {summary.skipped} of "
+            f"{summary.blocks} blocks were finished before."
         )
 
 

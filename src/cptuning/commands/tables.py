@@ -13,7 +13,7 @@ _MOST_CLASSES_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnOptions:
     """The columns that were named with options."""
 
     text: str | None = None

@@ -1,21 +1,21 @@
 """What comes in: examples, labels, splits, batches, files and the paper's data sets."""
 
 from cptuning.data.batches import BalancedBatches, UniformBatches
-from cptuning.data.examples import Examples, as_examples
-from cptuning.data.files import Table, check_kind, iter_tables, read_table
-from cptuning.data.labels import LabelSpace, aligned, as_labels
-from cptuning.data.lessons import LESSONS_FILE, Lesson, append_lesson, read_lessons
-from cptuning.data.named import (
+from cptuning.data.benchmark_datasets import (
     MORE_DATASETS,
     PAIR_DATASETS,
     PAPER_DATASETS,
     SEEDS,
-    NamedSplit,
+    DatasetSplit,
     full_train,
     load_dataset_split,
     load_few_shot,
     load_test,
 )
+from cptuning.data.examples import Examples, LabelledExamples, as_examples
+from cptuning.data.files import Table, check_kind, iter_tables, read_table
+from cptuning.data.labels import LabelSpace, aligned, as_labels
+from cptuning.data.lessons import LESSONS_FILE, Lesson, append_lesson, read_lessons
 from cptuning.data.splits import (
     k_shot_split,
     stratified_folds,
@@ -31,10 +31,11 @@ __all__ = [
     "PAPER_DATASETS",
     "SEEDS",
     "BalancedBatches",
+    "DatasetSplit",
     "Examples",
     "LabelSpace",
+    "LabelledExamples",
     "Lesson",
-    "NamedSplit",
     "RowWriter",
     "Table",
     "UniformBatches",

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cptuning.data.cells import shortlist, text_problem
+from cptuning.data.value_checks import shortlist, text_problem
 from cptuning.errors import CPTuningError
 
 
@@ -66,6 +66,22 @@ class Examples:
             tuple(self.first[i] for i in wanted),
             None if second is None else tuple(second[i] for i in wanted),
         )
+
+
+class LabelledExamples(NamedTuple):
+    """Examples with their labels, one label per example."""
+
+    examples: Examples
+    labels: list[Any]
+
+    def take(self, rows: Iterable[int]) -> "LabelledExamples":
+        """The rows at these positions, in the order asked for.
+
+        >>> LabelledExamples(Examples(("x", "y")), ["a", "b"]).take([1]).labels
+        ['b']
+        """
+        wanted = [int(row) for row in rows]
+        return LabelledExamples(self.examples.take(wanted), [self.labels[row] for row in wanted])
 
 
 def as_examples(X: Any, *, pair: bool | None = None) -> Examples:

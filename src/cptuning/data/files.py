@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cptuning.data.cells import is_missing, shortlist, text_problem
 from cptuning.data.examples import Examples, text_columns
 from cptuning.data.formats import file_name, table_format
 from cptuning.data.parsing import records
+from cptuning.data.value_checks import is_missing, shortlist, text_problem
 from cptuning.errors import CPTuningError
 
 Label = str | int | float | bool
@@ -91,9 +91,9 @@ def iter_tables(
     [['one', 'two'], ['three']]
     """
     kind = table_format(path, format)
-    wanted = _Wanted(text, text_b, label, need_label)
+    wanted = _WantedColumns(text, text_b, label, need_label)
     source = records(path, format, row_group)
-    columns: _Columns | None = None
+    columns: _ColumnNames | None = None
     while batch := list(islice(source, chunk)):
         for where, row in batch:
             # Only lines of JSON can differ in their columns from one to the next.
@@ -116,19 +116,19 @@ def iter_tables(
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _ColumnNames:
     texts: list[str]
     label: str
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _WantedColumns:
     text: str | None
     text_b: str | None
     label: str | None
     need_label: bool
 
-    def columns(self, there: Collection[str], place: str) -> _Columns:
+    def columns(self, there: Collection[str], place: str) -> _ColumnNames:
         """The columns to read, all of which are there (but for a label that nobody needs)."""
         texts = [self.text] if self.text is not None else _default_texts(there, place)
         if self.text_b is not None:
@@ -143,7 +143,7 @@ class _Wanted:
                     f"{place} has no column {column!r} (its columns are {shortlist(there)}): "
                     f"name the right one with {option}."
                 )
-        return _Columns(texts, label)
+        return _ColumnNames(texts, label)
 
 
 def _default_texts(there: Collection[str], place: str) -> list[str]:
@@ -154,7 +154,7 @@ def _default_texts(there: Collection[str], place: str) -> list[str]:
 
 
 def _table(
-    batch: list[tuple[str, dict[str, Any]]], columns: _Columns, kind: str, need_label: bool
+    batch: list[tuple[str, dict[str, Any]]], columns: _ColumnNames, kind: str, need_label: bool
 ) -> Table:
     texts = [
         tuple(_text(row[column], column, kind, where) for where, row in batch)

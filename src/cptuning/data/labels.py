@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cptuning.data.cells import label_problem, plain, shortlist
+from cptuning.data.value_checks import label_problem, plain, shortlist
 from cptuning.errors import CPTuningError
 
 IntArray = npt.NDArray[np.int64]

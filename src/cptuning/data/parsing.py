@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from cptuning.data.cells import shortlist
 from cptuning.data.formats import (
     STANDARD_STREAM,
     file_name,
@@ -21,6 +20,7 @@ from cptuning.data.formats import (
     is_gzip,
     table_format,
 )
+from cptuning.data.value_checks import shortlist
 from cptuning.errors import CPTuningError
 
 # A row and where it stands: ("train.csv, line 7", {"text": …}).

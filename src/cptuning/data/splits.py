@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data.cells import shortlist
 from cptuning.data.labels import IntArray, as_labels
+from cptuning.data.value_checks import shortlist
 from cptuning.errors import CPTuningError
 
 

@@ -12,8 +12,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from cptuning.data.cells import plain
 from cptuning.data.formats import STANDARD_STREAM, files_package, is_gzip, table_format
+from cptuning.data.value_checks import plain
 from cptuning.errors import CPTuningError
 
 Row = dict[str, Any]

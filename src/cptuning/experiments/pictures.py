@@ -10,12 +10,12 @@ from cptuning.experiments.studies import PARAMETERS, title_of
 from cptuning.reporting.figures import (
     Averages,
     Curves,
-    averages_picture,
     averages_png,
+    averages_svg,
     class_colour,
-    curves_picture,
     curves_png,
-    embedding_picture,
+    curves_svg,
+    embedding_svg,
 )
 from cptuning.reporting.projection import project
 
@@ -41,7 +41,7 @@ def averages_pictures(accuracy: Scores, theirs: str) -> list[Picture]:
             "main-averages",
             f"Test accuracy on the {len(names)} data sets (small dots), its average (large dots), "
             f"and the paper's average with {theirs} (diamonds).",
-            averages_picture(rows, "main-averages"),
+            averages_svg(rows, "main-averages"),
             averages_png(rows),
         )
     ]
@@ -65,7 +65,7 @@ def parameter_pictures(accuracy: Scores) -> list[Picture]:
                 Picture(
                     f"parameters-{name}",
                     f"Accuracy against {symbol}; the band is one standard deviation.",
-                    curves_picture(curves, symbol, name, doubling=doubling),
+                    curves_svg(curves, symbol, name, doubling=doubling),
                     curves_png(curves, symbol, doubling=doubling),
                 )
             )
@@ -87,7 +87,7 @@ def embedding_pictures(records: Records, found: list[Outcome]) -> list[Picture]:
                 f"{one.cell.dataset}, split {one.cell.seed}: {int(is_train.sum())} training "
                 f"examples (diamonds) and {int((~is_train).sum())} test examples; {method}. "
                 f"Test accuracy {100 * one.test['accuracy']:.1f} %.",
-                embedding_picture(points, numbers, is_train, f"tsne-{one.cell.dataset.lower()}"),
+                embedding_svg(points, numbers, is_train, f"tsne-{one.cell.dataset.lower()}"),
                 legend={str(label): class_colour(i) for i, label in enumerate(classes)},
             )
         )

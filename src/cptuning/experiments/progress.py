@@ -7,7 +7,7 @@ from typing import Any
 
 from cptuning.experiments.plan import Task
 from cptuning.experiments.records import Records
-from cptuning.reporting.words import duration
+from cptuning.reporting.durations import format_duration
 
 _SECONDS_A_LOOK = 0.5
 # Where nobody watches a terminal, a line now and then.
@@ -48,7 +48,9 @@ class Sweep:
         left = self.total - done
         running = min(running, left)
         seconds = self.seconds_left()
-        time_left = "" if seconds is None or left == 0 else f", about {duration(seconds)} left"
+        time_left = (
+            "" if seconds is None or left == 0 else f", about {format_duration(seconds)} left"
+        )
         return f"{done} runs done, {running} running, {left - running} waiting{time_left}"
 
 

@@ -12,7 +12,7 @@ from cptuning.experiments.results import Outcome, outcomes
 from cptuning.experiments.sections import document
 from cptuning.experiments.studies import TUNED, Study
 from cptuning.files.atomic import write_whole
-from cptuning.reporting.page import page, table_html
+from cptuning.reporting.html import html_page, table_html
 
 COLUMNS = (
     "study",
@@ -194,7 +194,7 @@ def html(report: Document) -> str:
 {warnings}
 {sections}
 <footer>{facts}<p>Written by <code>cptuning reproduce</code>.</p></footer>"""
-    return page(report.title, body)
+    return html_page(report.title, body)
 
 
 def _contents(report: Document) -> str:

@@ -11,7 +11,7 @@ from cptuning.experiments.plan import Request, Task, plan
 from cptuning.experiments.records import Records
 from cptuning.experiments.runners import RUNNERS
 from cptuning.experiments.trainer import Trainer
-from cptuning.reporting.words import duration
+from cptuning.reporting.durations import format_duration
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Amount:
         said = f"{self.runs} runs, {self.left} of them still to do"
         if self.left == 0:
             return f"{said}."
-        said += f": about {duration(self.seconds)} of training ({self.source})"
+        said += f": about {format_duration(self.seconds)} of training ({self.source})"
         if workers == 1:
             return f"{said}."
         return (
-            f"{said}, {duration(self.seconds / workers)} with {workers} workers "
+            f"{said}, {format_duration(self.seconds / workers)} with {workers} workers "
             "if they don't slow each other down."
         )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cptuning.cluster.connection import connected, gpu_share
+from cptuning.cluster.connection import connect_ray, gpu_share
 from cptuning.errors import CPTuningError
 from cptuning.experiments.plan import Request, Task
 from cptuning.experiments.progress import Display, Sweep
@@ -68,7 +68,7 @@ def run_on_ray(request: Request, tasks: Sequence[Task], trainer: Trainer) -> Non
     The directory, the data and a backbone's folder must be where every machine can see them.
     Workers share the GPUs evenly; one that dies is started again and goes on from the directory.
     """
-    ray = connected(request.workers)
+    ray = connect_ray(request.workers)
     share = 0.0 if request.device == "cpu" else gpu_share(ray, request.workers)
     # Its workers have folders of their own to be in.
     request = replace(

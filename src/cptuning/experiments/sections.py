@@ -18,7 +18,7 @@ from cptuning.experiments.records import Record, Records
 from cptuning.experiments.results import Outcome, Scores, outcomes
 from cptuning.experiments.statistics import PairedTest, paired_t_test
 from cptuning.experiments.studies import PARAMETERS, SELECTIONS, TUNED, Study, title_of
-from cptuning.reporting.words import duration
+from cptuning.reporting.durations import format_duration
 
 # Which row the others are tested against.
 REFERENCE = {
@@ -409,7 +409,7 @@ def _costs(records: Records, cells: list[Cell]) -> list[str]:
     each = ", ".join(f"{method} {np.median(part):.2f} s" for method, part in seconds.items())
     devices = sorted({run["hardware"]["device"] for run in runs.values()})
     return [
-        f"{len(runs)} training runs, {duration(total)} added up, on {', '.join(devices)}."
+        f"{len(runs)} training runs, {format_duration(total)} added up, on {', '.join(devices)}."
         + _by_the_clock([run for run in runs.values() if "ended" in run]),
         f"A run takes, in the median: {each}.",
         f"Steps of a run: {'; '.join(_budget(list(runs.values()), m) for m in seconds)}.",
@@ -431,8 +431,8 @@ def _by_the_clock(runs: Sequence[Record]) -> str:
         until = max(until, ended)
     each = busy / len(runs)
     return (
-        f" {len(runs)} of them took {duration(busy)} by the clock, one every "
-        f"{f'{each:.2f} s' if each < 10 else duration(each)}."
+        f" {len(runs)} of them took {format_duration(busy)} by the clock, one every "
+        f"{f'{each:.2f} s' if each < 10 else format_duration(each)}."
     )
 
 

@@ -1,13 +1,13 @@
 """What is said about a model: figures, pictures, the report and the learning curve."""
 
-from cptuning.reporting.evaluation import Evaluation, HardError
-from cptuning.reporting.metrics import Confusion, reliability, wilson_interval
-from cptuning.reporting.report import report_html
+from cptuning.reporting.evaluation import ConfidentError, Evaluation
+from cptuning.reporting.evaluation_report import report_html
+from cptuning.reporting.metrics import ConfusionMatrix, reliability, wilson_interval
 
 __all__ = [
-    "Confusion",
+    "ConfidentError",
+    "ConfusionMatrix",
     "Evaluation",
-    "HardError",
     "reliability",
     "report_html",
     "wilson_interval",

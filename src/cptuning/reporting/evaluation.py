@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from cptuning.data import Examples
 from cptuning.inference import UNKNOWN, Predictor, Reasons, expected_calibration_error
 from cptuning.inference.support import FloatArray
-from cptuning.reporting.metrics import Confusion, wilson_interval
+from cptuning.reporting.metrics import ConfusionMatrix, wilson_interval
 
 
 @dataclass(frozen=True)
-class HardError:
+class ConfidentError:
     """A wrong answer, and the labelled examples that led to it."""
 
     text: str | tuple[str, str]
@@ -55,9 +55,9 @@ class Evaluation:
         )
 
     @cached_property
-    def confusion(self) -> Confusion:
+    def confusion(self) -> ConfusionMatrix:
         """Right and wrong answers by class; the model's classes come first, in its order."""
-        return Confusion.of(self.truth, self.answers, self.predictor.label_space.classes)
+        return ConfusionMatrix.of(self.truth, self.answers, self.predictor.label_space.classes)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -98,7 +98,7 @@ class Evaluation:
         support = self.predictor.support
         return 0 if support is None else overlap(self.examples, support.examples)
 
-    def hardest_errors(self, limit: int = 20, k: int = 3) -> list[HardError]:
+    def most_confident_errors(self, limit: int = 20, k: int = 3) -> list[ConfidentError]:
         """The wrong answers that the model was surest of, with the reasons for them, if any."""
         wrong = np.flatnonzero(~self.right & self.answered)
         chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
@@ -108,7 +108,9 @@ class Evaluation:
             answers = [self.answers[i] for i in chosen]
             found = self.predictor.reasons(self.embeddings[chosen], answers, k)
         return [
-            HardError(texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), reasons)
+            ConfidentError(
+                texts[i], self.truth[i], self.answers[i], float(self.confidence[i]), reasons
+            )
             for i, reasons in zip(chosen, found, strict=True)
         ]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from cptuning.extras import needed_for
 from cptuning.inference.support import IntArray
-from cptuning.reporting.metrics import Confusion, ReliabilityBin
+from cptuning.reporting.metrics import ConfusionMatrix, ReliabilityBin
 
 if TYPE_CHECKING:
-    from cptuning.reporting.curve import Point
+    from cptuning.reporting.learning_curve import CurvePoint
 
 # Told apart on light and on dark ground; more classes than colours begin again from the first.
 CLASS_COLOURS = (
@@ -64,10 +64,10 @@ def class_colour(number: int) -> str:
     return CLASS_COLOURS[number % len(CLASS_COLOURS)]
 
 
-def confusion_picture(confusion: Confusion) -> str:
+def confusion_svg(confusion: ConfusionMatrix) -> str:
     """True classes as rows, answers as columns; the deeper the colour, the larger the share.
 
-    >>> confusion_picture(Confusion.of(["a", "b"], ["a", "a"]))[:4]
+    >>> confusion_svg(ConfusionMatrix.of(["a", "b"], ["a", "a"]))[:4]
     '<svg'
     """
     classes, counts = confusion.classes, confusion.counts
@@ -95,10 +95,10 @@ def confusion_picture(confusion: Confusion) -> str:
         return _inline_svg(figure, "confusion", "Confusion matrix")
 
 
-def reliability_picture(bins: Sequence[ReliabilityBin]) -> str:
+def reliability_svg(bins: Sequence[ReliabilityBin]) -> str:
     """Accuracy against confidence; on the diagonal the probabilities mean what they say.
 
-    >>> reliability_picture([ReliabilityBin(n=5, confidence=0.8, accuracy=0.6)])[:4]
+    >>> reliability_svg([ReliabilityBin(n=5, confidence=0.8, accuracy=0.6)])[:4]
     '<svg'
     """
     with _drawing(PAGE) as new_figure:
@@ -118,7 +118,7 @@ def reliability_picture(bins: Sequence[ReliabilityBin]) -> str:
         return _inline_svg(figure, "reliability", "Reliability diagram")
 
 
-def embedding_picture(
+def embedding_svg(
     points: NDArray[np.float64],
     classes: IntArray,
     is_train: NDArray[np.bool_],
@@ -130,7 +130,7 @@ def embedding_picture(
 
     A text whose class is unknown to the model has the class number -1 and is grey.
 
-    >>> embedding_picture(np.eye(2), np.array([0, 1]), np.array([True, False]))[:4]
+    >>> embedding_svg(np.eye(2), np.array([0, 1]), np.array([True, False]))[:4]
     '<svg'
     """
     with _drawing(PAGE) as new_figure:
@@ -158,10 +158,10 @@ Curves = dict[str, dict[float, tuple[float, float]]]
 """By name, a mean and its standard deviation for each value."""
 
 
-def curves_picture(curves: Curves, symbol: str, name: str, *, doubling: bool = False) -> str:
+def curves_svg(curves: Curves, symbol: str, name: str, *, doubling: bool = False) -> str:
     """Accuracy in % against the values of a parameter, a curve a data set; for a page.
 
-    >>> curves_picture({"MR": {0.1: (70.0, 1.0), 0.2: (71.0, 2.0)}}, "m", "margin")[:4]
+    >>> curves_svg({"MR": {0.1: (70.0, 1.0), 0.2: (71.0, 2.0)}}, "m", "margin")[:4]
     '<svg'
     """
     with _drawing(PAGE) as new_figure:
@@ -199,10 +199,10 @@ Averages = dict[str, tuple[list[float], float | None]]
 """By row, the scores that are averaged, and somebody else's average."""
 
 
-def averages_picture(rows: Averages, name: str) -> str:
+def averages_svg(rows: Averages, name: str) -> str:
     """Averages in %, with a small dot for each score and a diamond for the other; for a page.
 
-    >>> averages_picture({"PET": ([70.0, 80.0], 78.0)}, "averages")[:4]
+    >>> averages_svg({"PET": ([70.0, 80.0], 78.0)}, "averages")[:4]
     '<svg'
     """
     with _drawing(PAGE) as new_figure:
@@ -234,14 +234,14 @@ def _averages(new_figure: Any, theme: Theme, rows: Averages) -> Any:
     return figure
 
 
-def curve_picture(points: "Sequence[Point]", majority: float) -> str:
+def curve_svg(points: "Sequence[CurvePoint]", majority: float) -> str:
     """Accuracy against examples a class, for a page."""
     with _drawing(PAGE) as new_figure:
         figure = _curve(new_figure, PAGE, points, majority)
         return _inline_svg(figure, "curve", "Accuracy against examples a class")
 
 
-def curve_png(points: "Sequence[Point]", majority: float) -> bytes:
+def curve_png(points: "Sequence[CurvePoint]", majority: float) -> bytes:
     """The same as a PNG file."""
     with _drawing(PAPER) as new_figure:
         return _png(_curve(new_figure, PAPER, points, majority))
@@ -253,7 +253,7 @@ def _png(figure: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _curve(new_figure: Any, theme: Theme, points: "Sequence[Point]", majority: float) -> Any:
+def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majority: float) -> Any:
     figure, axes = new_figure(_WIDTH * 0.7)
     sizes = [point.size for point in points]
     known = [(point.size, *point.interval) for point in points if point.interval is not None]

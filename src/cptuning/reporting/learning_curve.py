@@ -1,132 +1,192 @@
-"""Would more labels help? Training on ever larger parts of the data tells."""
+"""The learning curve that was measured: its intervals, its verdict, its page."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from cptuning.data import Examples, stratified_folds
-from cptuning.errors import CPTuningError
-from cptuning.inference.support import IntArray
-from cptuning.reporting.curve import LearningCurve
-from cptuning.reporting.metrics import Confusion
+from cptuning.reporting.figures import curve_png, curve_svg
+from cptuning.reporting.html import html_page, table_html
 
-Answer = Callable[[Examples, list[Hashable], Examples, int], Sequence[Hashable]]
-"""Trains on examples and labels, answers the test examples; the last argument is a seed."""
+# What counts as a gain, what is too little to matter, and how many test answers decide that.
+GAIN = 0.01
+LITTLE = 0.02
+FEWEST_ANSWERS = 50
+
+RULE = (
+    "The rule: the gain is the difference in accuracy between the largest size and the one nearest "
+    "to half of it, repeat by repeat. Still rising: its mean is at least 1 point and its 80 % "
+    "interval lies above zero. Levelled off: its mean is under 1 point and the interval below 2 "
+    f"points. Anything else, fewer than two repeats or fewer than {FEWEST_ANSWERS} test answers: "
+    "can't tell."
+)
+
+
+@dataclass
+class LearningCurve:
+    """The accuracies measured so far, by size; one for each repeat."""
+
+    accuracies: dict[int, list[float]]
+    majority: float
+    """The accuracy of always giving the test data's commonest class."""
+    answers: int
+    """How many different test texts are answered for each size, all repeats together."""
+
+    def points(self) -> list["CurvePoint"]:
+        """What is known of each size that was measured.
+
+        >>> curve = LearningCurve({2: [0.5, 0.7], 4: []}, majority=0.5, answers=100)
+        >>> [(point.size, round(point.mean, 2)) for point in curve.points()]
+        [(2, 0.6)]
+        """
+        return [CurvePoint(size, values) for size, values in self.accuracies.items() if values]
+
+    @property
+    def gain(self) -> tuple[float, tuple[float, float]] | None:
+        """The mean gain of the last doubling with its 80 % interval, from paired repeats."""
+        points = self.points()
+        if len(points) < 2:
+            return None
+        last = points[-1]
+        before = min(points[:-1], key=lambda point: abs(point.size - last.size / 2))
+        pairs = zip(last.values, before.values, strict=False)
+        gains = [after - earlier for after, earlier in pairs]
+        interval = _interval(gains, confidence=0.80)
+        return None if interval is None else (float(np.mean(gains)), interval)
+
+    @property
+    def state(self) -> str:
+        """``"rising"``, ``"levelled-off"`` or ``"unclear"``, by :data:`RULE`.
+
+        >>> LearningCurve({8: [0.6, 0.61], 16: [0.7, 0.7]}, majority=0.5, answers=90).state
+        'rising'
+        >>> LearningCurve({8: [0.7, 0.7], 16: [0.7, 0.7]}, majority=0.5, answers=90).state
+        'levelled-off'
+        >>> LearningCurve({8: [0.5, 0.7], 16: [0.7, 0.5]}, majority=0.5, answers=90).state
+        'unclear'
+        """
+        if self.gain is None or self.answers < FEWEST_ANSWERS:
+            return "unclear"
+        mean, (low, high) = self.gain
+        if mean >= GAIN and low > 0:
+            return "rising"
+        return "levelled-off" if mean < GAIN and high < LITTLE else "unclear"
+
+    @property
+    def verdict(self) -> str:
+        """The answer to the question in one plain sentence."""
+        if self.state == "unclear":
+            return f"Can't tell whether more labels would help: {self._why_unclear()}"
+        assert self.gain is not None
+        mean, (low, high) = self.gain
+        gain = (
+            f"the last doubling changed accuracy by {_signed(mean)} points "
+            f"(80 % interval {_signed(low)} to {_signed(high)})"
+        )
+        if self.state == "rising":
+            return f"Still rising, more labels are likely to help: {gain}."
+        return f"It has levelled off, more labels of this kind would bring little: {gain}."
+
+    def _why_unclear(self) -> str:
+        if len(self.points()) < 2:
+            return "fewer than two sizes were measured."
+        if self.gain is None:
+            return "there is only one repeat to compare, ask for more repeats."
+        if self.answers < FEWEST_ANSWERS:
+            return (
+                f"there are only {self.answers} test answers, give at least {FEWEST_ANSWERS} "
+                "texts to test on."
+            )
+        mean, (low, high) = self.gain
+        return (
+            f"the last doubling changed accuracy by {_signed(mean)} points, but anything from "
+            f"{_signed(low)} to {_signed(high)} is possible; more repeats narrow it down."
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The curve as JSON can hold it."""
+        return {
+            "sizes": [
+                {
+                    "size": point.size,
+                    "accuracy": point.mean,
+                    "interval": None if point.interval is None else list(point.interval),
+                    "repeats": point.values,
+                }
+                for point in self.points()
+            ],
+            "majority": self.majority,
+            "test_answers": self.answers,
+            "state": self.state,
+            "verdict": self.verdict,
+        }
+
+    def html(self, source: str) -> str:
+        """The curve as a page of its own; ``source`` names the training data."""
+        rows = [
+            [str(p.size), f"{100 * p.mean:.1f} %", p.interval_text, str(len(p.values))]
+            for p in self.points()
+        ]
+        header = ["examples a class", "accuracy", "95 % interval", "repeats"]
+        body = f"""<h1>Would more labels help?</h1>
+<p class="muted">{escape(source)}</p>
+<div class="headline"><p>{escape(self.verdict)}</p></div>
+<section><div class="picture wide">{curve_svg(self.points(), self.majority)}</div></section>
+<section>{table_html(header, rows, numbers=3)}</section>
+<p class="muted small">The band is the 95 % interval over the repeats, the dots are the repeats.
+{escape(RULE)}</p>"""
+        return html_page(f"Would more labels help? {source}", body)
+
+    def png(self) -> bytes:
+        """The curve as a picture."""
+        return curve_png(self.points(), self.majority)
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """Examples with their labels."""
+class CurvePoint:
+    """The accuracies that one size reached."""
 
-    examples: Examples
-    labels: list[Hashable]
+    size: int
+    values: list[float]
 
-    def take(self, rows: Iterable[int]) -> "Labelled":
-        """Some of them.
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return float(np.mean(self.values))
 
-        >>> Labelled(Examples(("x", "y")), ["a", "b"]).take([1]).labels
-        ['b']
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the mean over the repeats; None for a single one.
+
+        >>> CurvePoint(8, [0.5, 0.6, 0.7]).interval
+        (0.351..., 0.848...)
         """
-        chosen = [int(row) for row in rows]
-        return Labelled(self.examples.take(chosen), [self.labels[row] for row in chosen])
+        found = _interval(self.values, confidence=0.95)
+        return None if found is None else (max(0.0, found[0]), min(1.0, found[1]))
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as people read it."""
+        if self.interval is None:
+            return "–"
+        low, high = self.interval
+        return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
-def default_sizes(largest: int) -> list[int]:
-    """2, 4, 8 ... and what there is at most.
+def _interval(values: Sequence[float], confidence: float) -> tuple[float, float] | None:
+    """Student's t interval of the mean; None where a single value tells nothing of the spread."""
+    from scipy.stats import t  # type: ignore[import-untyped]  # comes with scikit-learn
 
-    >>> default_sizes(16), default_sizes(11), default_sizes(1)
-    ([2, 4, 8, 16], [2, 4, 8, 11], [1])
-    """
-    sizes = [2**power for power in range(1, 31) if 2**power < largest]
-    return [*sizes, largest]
-
-
-def nested_subsets(labels: Sequence[Hashable], sizes: Sequence[int], seed: int) -> list[IntArray]:
-    """The rows of each size: up to so many of each class, every subset inside the next.
-
-    >>> small, large = nested_subsets(["a", "b"] * 4, [1, 3], seed=0)
-    >>> len(small), len(large), set(small) <= set(large)
-    (2, 6, True)
-    """
-    order = np.random.default_rng(seed).permutation(len(labels))
-    place: dict[Hashable, int] = {}
-    places = np.empty(len(labels), dtype=np.int64)
-    for row in order:
-        places[row] = place.setdefault(labels[row], 0)
-        place[labels[row]] += 1
-    return [np.flatnonzero(places < size) for size in sizes]
+    if len(values) < 2:
+        return None
+    mean = float(np.mean(values))
+    quantile = float(t.ppf((1 + confidence) / 2, df=len(values) - 1))
+    half = quantile * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return mean - half, mean + half
 
 
-def largest_size(data: Labelled, test: Labelled | None, repeats: int) -> int:
-    """The most examples a class that training can have in every repeat.
-
-    >>> data = Labelled(Examples(("t",) * 8), ["a", "b"] * 4)
-    >>> largest_size(data, data, 3), largest_size(data, None, 3)
-    (4, 3)
-    """
-    parts = [train.labels for train, _ in rounds(data, test, repeats)]
-    return min(max(labels.count(label) for label in set(labels)) for labels in parts)
-
-
-def rounds(
-    data: Labelled, test: Labelled | None, repeats: int
-) -> Iterator[tuple[Labelled, Labelled]]:
-    """What each repeat trains on and is tested on.
-
-    With a test set: all the data, and the test set. Without one, cross-fitted: the data is dealt
-    into as many folds as there are repeats (two at least), and each repeat tests on one of them.
-
-    >>> data = Labelled(Examples(tuple("uvwxyz")), ["a", "b"] * 3)
-    >>> [(len(train.labels), len(held_out.labels)) for train, held_out in rounds(data, None, 3)]
-    [(4, 2), (4, 2), (4, 2)]
-    """
-    if test is not None:
-        yield from [(data, test)] * repeats
-        return
-    folds = max(2, repeats)
-    commonest = max(data.labels.count(label) for label in set(data.labels))
-    if commonest < folds:
-        raise CPTuningError(
-            f"Cross-fitting {folds} folds needs a class with at least {folds} examples: "
-            "give a test file with --test, or add examples."
-        )
-    fold_of = stratified_folds(data.labels, folds, seed=0)
-    for repeat in range(repeats):
-        yield (
-            data.take(np.flatnonzero(fold_of != repeat)),
-            data.take(np.flatnonzero(fold_of == repeat)),
-        )
-
-
-def measure(
-    data: Labelled,
-    test: Labelled | None,
-    *,
-    sizes: Sequence[int],
-    repeats: int,
-    seed: int,
-    answer: Answer,
-) -> Iterator[LearningCurve]:
-    """The curve as it grows: after every training, so that it can be stopped at any time.
-
-    Repeats come one after the other, each with all its sizes: whenever one stops, every size has
-    been measured about as often as the others.
-    """
-    tested = test.labels if test is not None else data.labels
-    n_answers = len(tested)
-    if test is None:
-        n_answers = sum(len(held_out.labels) for _, held_out in rounds(data, None, repeats))
-    curve = LearningCurve(
-        {size: [] for size in sizes},
-        majority=Confusion.of(tested, tested).majority,
-        answers=n_answers,
-    )
-    for repeat, (train, held_out) in enumerate(rounds(data, test, repeats)):
-        subsets = nested_subsets(train.labels, sizes, seed + repeat)
-        for size, rows in zip(sizes, subsets, strict=True):
-            part = train.take(rows)
-            answers = answer(part.examples, part.labels, held_out.examples, seed + repeat)
-            right = [a == t for a, t in zip(answers, held_out.labels, strict=True)]
-            curve.accuracies[size].append(float(np.mean(right)))
-            yield curve
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f}"

@@ -35,7 +35,7 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Confusion:
+class ConfusionMatrix:
     """How often each class (row) was answered by each class (column)."""
 
     classes: tuple[Hashable, ...]
@@ -47,12 +47,12 @@ class Confusion:
         truth: Sequence[Hashable],
         answers: Sequence[Hashable],
         order: Sequence[Hashable] = (),
-    ) -> "Confusion":
+    ) -> "ConfusionMatrix":
         """Of true labels and answers; classes in the given order, then as they appear.
 
         A class of ``order`` that occurs in neither is left out.
 
-        >>> Confusion.of(["a", "b", "b"], ["a", "a", "b"]).counts.tolist()
+        >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "b"]).counts.tolist()
         [[1, 0], [1, 1]]
         """
         present = set(truth) | set(answers)
@@ -78,7 +78,7 @@ class Confusion:
     def accuracy(self) -> float:
         """The share that is right.
 
-        >>> Confusion.of(["a", "b", "b"], ["a", "a", "b"]).accuracy
+        >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "b"]).accuracy
         0.666...
         """
         return self.right / self.n
@@ -87,7 +87,7 @@ class Confusion:
     def majority(self) -> float:
         """The accuracy of always answering the most frequent true class.
 
-        >>> Confusion.of(["a", "b", "b"], ["a", "a", "a"]).majority
+        >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "a"]).majority
         0.666...
         """
         return float(self.counts.sum(axis=1).max() / self.n)
@@ -95,7 +95,7 @@ class Confusion:
     def by_class(self) -> "list[ClassScore]":
         """Precision, recall and F1 of each class.
 
-        >>> [score.f1 for score in Confusion.of(["a", "b", "b"], ["a", "a", "b"]).by_class()]
+        >>> [score.f1 for score in ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "b"]).by_class()]
         [0.666..., 0.666...]
         """
         scores = []
@@ -110,7 +110,7 @@ class Confusion:
     def macro_f1(self) -> float:
         """The mean F1 over the classes that occur, as scikit-learn counts it.
 
-        >>> Confusion.of(["a", "b", "b"], ["a", "a", "b"]).macro_f1
+        >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "b"]).macro_f1
         0.666...
         """
         return float(np.mean([score.f1 for score in self.by_class()]))
@@ -118,7 +118,7 @@ class Confusion:
     def mistakes(self) -> list[tuple[Hashable, Hashable, int]]:
         """The true class, the wrong answer and how often, most frequent first.
 
-        >>> Confusion.of(["a", "b", "b"], ["a", "a", "a"]).mistakes()
+        >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "a"]).mistakes()
         [('b', 'a', 2)]
         """
         wrong = self.counts - np.diag(np.diag(self.counts))

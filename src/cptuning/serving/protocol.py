@@ -6,11 +6,11 @@ from http import HTTPStatus
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from cptuning.serving.api_errors import ApiError, overloaded
 from cptuning.serving.limits import Limits
-from cptuning.serving.refusals import Refusal, busy
 
 
-class PatientProtocol(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """A connection that waits for its client, but not for ever.
 
     uvicorn itself bounds only the time between requests. Here the head of a request has to come
@@ -24,7 +24,7 @@ class PatientProtocol(H11Protocol):
         """Take a connection, if there are not too many."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
-            self._refuse(busy(1))
+            self._refuse(overloaded(1))
         else:
             self._expect_request()
 
@@ -53,7 +53,7 @@ class PatientProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
-        self._refuse(Refusal(400, "This is no valid HTTP request."))
+        self._refuse(ApiError(400, "This is no valid HTTP request."))
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -71,14 +71,14 @@ class PatientProtocol(H11Protocol):
         self._deadline = None
         if not self._is_answering():
             self._refuse(
-                Refusal(408, f"The request took longer than {self.limits.seconds:g} s to arrive.")
+                ApiError(408, f"The request took longer than {self.limits.seconds:g} s to arrive.")
             )
 
     def _drop_if_not_taken(self) -> None:
         if self.transport.get_write_buffer_size():
             self.transport.abort()
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: ApiError) -> None:
         """Say why, unless an answer is on its way or was given already, and close."""
         is_unanswered = self.cycle is None or not self.cycle.response_started
         if not self.transport.is_closing() and (is_unanswered or self.conn.our_state is h11.IDLE):
@@ -91,10 +91,10 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
 
-def protocol_with(limits: Limits) -> type[PatientProtocol]:
+def protocol_with(limits: Limits) -> type[TimeoutProtocol]:
     """The protocol with a server's own limits.
 
     >>> protocol_with(Limits(seconds=5)).limits.seconds
     5
     """
-    return type("Protocol", (PatientProtocol,), {"limits": limits})
+    return type("Protocol", (TimeoutProtocol,), {"limits": limits})

@@ -97,19 +97,19 @@ Labels = Annotated[
 Label = str | bool | int | float
 
 
-class _Request(BaseModel):
+class _RequestBody(BaseModel):
     """What a client says: nothing that is not understood."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
-class ReadRequest(_Request):
+class EmbedRequest(_RequestBody):
     """Texts to be embedded."""
 
     texts: Texts
 
 
-class PredictRequest(ReadRequest):
+class PredictRequest(EmbedRequest):
     """Texts to be labelled."""
 
     explain: Annotated[int, BeforeValidator(_number)] = Field(
@@ -117,7 +117,7 @@ class PredictRequest(ReadRequest):
     )
 
 
-class ExamplesRequest(_Request):
+class ExamplesRequest(_RequestBody):
     """Labelled examples to be learned."""
 
     texts: Texts
@@ -148,21 +148,21 @@ class Prediction(BaseModel):
     ] = None
 
 
-class PredictAnswer(BaseModel):
+class PredictResponse(BaseModel):
     """The answers, in the order of the texts."""
 
     model: str
     predictions: list[Prediction]
 
 
-class EmbedAnswer(BaseModel):
+class EmbedResponse(BaseModel):
     """Unit vectors, in the order of the texts."""
 
     model: str
     embeddings: list[list[float]]
 
 
-class ExamplesAnswer(BaseModel):
+class ExamplesResponse(BaseModel):
     """What became of the examples."""
 
     model: str
@@ -173,7 +173,7 @@ class ExamplesAnswer(BaseModel):
     examples: int = Field(description="How many the model knows now.")
 
 
-class ModelFacts(BaseModel):
+class ModelInfo(BaseModel):
     """What a model is."""
 
     name: str
@@ -187,16 +187,16 @@ class ModelList(BaseModel):
     """The models of this server."""
 
     default: str | None = Field(description="The one that /predict asks.")
-    models: list[ModelFacts]
+    models: list[ModelInfo]
 
 
-class State(BaseModel):
+class HealthStatus(BaseModel):
     """How the server is."""
 
     status: str
 
 
-class Error(BaseModel):
+class ErrorBody(BaseModel):
     """Why a request was not answered, in one sentence."""
 
     error: str

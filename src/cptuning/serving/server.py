@@ -10,11 +10,11 @@ from pathlib import Path
 import uvicorn
 
 from cptuning.errors import CPTuningError
-from cptuning.serving.app import create_app
-from cptuning.serving.catalog import Catalog
-from cptuning.serving.keys import Keys
+from cptuning.serving.api_keys import ApiKeys
+from cptuning.serving.application import create_app
 from cptuning.serving.limits import Limits
-from cptuning.serving.metrics import Metrics
+from cptuning.serving.model_registry import ModelRegistry
+from cptuning.serving.prometheus import Metrics
 from cptuning.serving.protocol import protocol_with
 
 
@@ -32,14 +32,14 @@ def serve(
 
     ``announce`` is told where, once the first request can come.
     """
-    keys = Keys.from_environment()
+    keys = ApiKeys.from_environment()
     keys.require_for(host)
     with listening_socket(host, port) as listener:  # before the models: it is quick to fail
         metrics = Metrics()
-        catalog = Catalog(place, limits, metrics, device=device, default=default)
-        names = ", ".join(name for name, _ in catalog)
+        registry = ModelRegistry(place, limits, metrics, device=device, default=default)
+        names = ", ".join(name for name, _ in registry)
         config = uvicorn.Config(
-            create_app(catalog, limits, metrics, keys),
+            create_app(registry, limits, metrics, keys),
             http=protocol_with(limits),
             ws="none",
             loop="asyncio",
@@ -52,7 +52,7 @@ def serve(
             # Whatever was accepted is answered or timed out by then.
             timeout_graceful_shutdown=ceil(limits.seconds) + 5,
         )
-        server = _Server(config, catalog, lambda: announce(f"{names} on {url_of(listener)}"))
+        server = _Server(config, registry, lambda: announce(f"{names} on {url_of(listener)}"))
         server.run(sockets=[listener])
 
 
@@ -60,10 +60,10 @@ class _Server(uvicorn.Server):
     """uvicorn that says when it is there, and listens to SIGHUP."""
 
     def __init__(
-        self, config: uvicorn.Config, catalog: Catalog, started: Callable[[], None]
+        self, config: uvicorn.Config, registry: ModelRegistry, started: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._catalog = catalog
+        self._registry = registry
         self._started = started
         self._reloads: set[asyncio.Task[None]] = set()
 
@@ -75,7 +75,7 @@ class _Server(uvicorn.Server):
         self._started()
 
     def _reload(self) -> None:
-        task = asyncio.create_task(self._catalog.reload_all())
+        task = asyncio.create_task(self._registry.reload_all())
         self._reloads.add(task)  # asyncio itself holds tasks only weakly
         task.add_done_callback(self._reloads.discard)
 

@@ -1,0 +1,130 @@
+"""Work that takes a while: it tells how far it is, and stops when it is asked to."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Generic, TypeVar
+
+from cptuning.errors import CPTuningError
+
+T = TypeVar("T")
+
+
+class CancelledError(CPTuningError):
+    """The visitor stopped it."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far some work is."""
+
+    share: float
+    """Between 0 and 1."""
+    doing: str
+    seconds_left: float | None = None
+    news: Any = None
+    """What has been found out so far, where that is of use."""
+
+
+class BackgroundJob(Generic[T]):
+    """A function that runs in a thread of its own and reports through the job that it is given.
+
+    >>> def work(job):
+    ...     job.report(0.5, "counting")
+    ...     return 42
+    >>> job = BackgroundJob(work)
+    >>> [progress.doing for progress in job.run()], job.result
+    (['counting'], 42)
+    """
+
+    def __init__(self, work: Callable[["BackgroundJob[T]"], T]) -> None:
+        self._work = work
+        self._reports: SimpleQueue[Progress | None] = SimpleQueue()
+        self._stop = Event()
+        self._began = monotonic()
+        self._result: T | None = None
+        self._error: BaseException | None = None
+
+    def report(self, share: float, doing: str, news: Any = None) -> None:
+        """Tell how far the work is; this is also where a stopped one ends."""
+        if self._stop.is_set():
+            raise CancelledError("Stopped: nothing is lost.")
+        spent = monotonic() - self._began
+        left = spent / share - spent if share > 0.02 else None
+        self._reports.put(Progress(share, doing, left, news))
+
+    def cancel(self) -> None:
+        """Have it end at its next report."""
+        self._stop.set()
+
+    def run(self) -> Generator[Progress, None, None]:
+        """Its reports, until it has ended; whoever stops listening stops the work as well."""
+        thread = Thread(target=self._run, daemon=True)
+        thread.start()
+        try:
+            while (report := self._reports.get()) is not None:
+                while not self._reports.empty():  # Only the newest one is worth showing.
+                    newer = self._reports.get()
+                    if newer is None:
+                        self._reports.put(None)
+                        break
+                    report = newer
+                yield report
+        finally:
+            self.cancel()
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self)
+        except BaseException as error:  # handed on to whoever listens
+            self._error = error
+        finally:
+            self._reports.put(None)
+
+    @property
+    def result(self) -> T:
+        """What the work gave."""
+        if self._result is None:
+            raise RuntimeError("The work has not ended yet.")
+        return self._result
+
+
+class TrainingProgressCallback:
+    """Hands the steps of one or several trainings on to a job (a ``cptuning.training.Callback``).
+
+    ``about`` is the share of the whole work that these trainings are: from where to where.
+    """
+
+    def __init__(
+        self, job: BackgroundJob[Any], trainings: int, about: tuple[float, float] = (0, 1)
+    ) -> None:
+        self._job, self._trainings, self._about = job, trainings, about
+        self._begun, self._stage, self._last = 0, "", 1
+
+    def on_start(self, stage: str, step: int, last: int) -> None:
+        """The next training begins."""
+        self._begun += 1
+        self._stage, self._last = stage, max(1, last)
+        self._tell(step)
+
+    def on_step(self, step: int, losses: Any) -> None:
+        """A step is done."""
+        self._tell(step)
+
+    def on_evaluate(self, step: int, score: Any) -> None:
+        """Held-out examples were answered."""
+        self._tell(step)
+
+    def on_end(self, step: int) -> None:
+        """Nothing to tell: the next training, or the end of the work, follows."""
+
+    def _tell(self, step: int) -> None:
+        start, end = self._about
+        done = min(1.0, (self._begun - 1 + step / self._last) / self._trainings)
+        doing = f"{self._stage}: step {step} of {self._last}".capitalize()
+        self._job.report(start + done * (end - start), doing)

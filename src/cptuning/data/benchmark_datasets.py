@@ -1,0 +1,122 @@
+"""The paper's data sets by their names, from a folder or from the hub."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cptuning.data.dataset_sources import DatasetSource, JSONLFolder
+from cptuning.data.examples import Examples, LabelledExamples
+from cptuning.data.hub_datasets import HUB_DATASETS, HubSource
+from cptuning.data.lm_bff_folder import LMBFFFolder
+from cptuning.data.splits import k_shot_split
+from cptuning.errors import CPTuningError
+
+PAPER_DATASETS = ("SST-2", "MR", "CR", "MRPC", "QQP", "QNLI", "RTE", "SUBJ")
+PAIR_DATASETS = ("MRPC", "QQP", "QNLI", "RTE", "SNLI")
+MORE_DATASETS = ("TREC", "CLINC150", "SNLI")
+
+# LM-BFF's five splits of each data set.
+SEEDS = (13, 21, 42, 87, 100)
+
+FOLDER_VARIABLE = "CPTUNING_DATA"
+
+
+@dataclass(frozen=True)
+class DatasetSplit:
+    """A few-shot task: examples and labels to train on, to choose by, and to test on.
+
+    >>> one, two = Examples(("good", "bad")), ["positive", "negative"]
+    >>> split = DatasetSplit(one, two, one, two, one, two, name="CR")
+    >>> len(split.train), split.test_labels
+    (2, ['positive', 'negative'])
+    """
+
+    train: Examples
+    train_labels: list[str]
+    dev: Examples
+    dev_labels: list[str]
+    test: Examples
+    test_labels: list[str]
+    name: str
+
+
+def load_dataset_split(
+    name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
+) -> DatasetSplit:
+    """One K-shot split of a data set, from ``folder``, else $CPTUNING_DATA, else the hub.
+
+    A folder may be laid out as ``NAME/16-13/train.jsonl.gz`` or as LM-BFF's ``data`` folder. A
+    split that is not there is drawn from the whole training set as LM-BFF draws it. MRPC and RTE
+    then come out as LM-BFF's files have them; for other sets LM-BFF began from files whose rows
+    stand in another order, so only its own split folders give its splits.
+
+    >>> load_dataset_split("GSM8K")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no data set 'GSM8K': use one of SST-2, MR, CR, MRPC,
+    QQP, QNLI, RTE, SUBJ, TREC, CLINC150, SNLI.
+    """
+    train, dev = load_few_shot(name, folder, k, seed)
+    return DatasetSplit(*train, *dev, *load_test(name, folder), name=name)
+
+
+def load_few_shot(
+    name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
+) -> tuple[LabelledExamples, LabelledExamples]:
+    """What a split trains on and chooses by: the test set is not even read.
+
+    >>> load_few_shot("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
+    source = _source(name, folder)
+    return source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
+
+
+def load_test(name: str, folder: str | Path | None = None) -> LabelledExamples:
+    """The test examples and labels of a data set.
+
+    >>> load_test("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
+    return _source(name, folder).test()
+
+
+def full_train(name: str, folder: str | Path | None = None) -> LabelledExamples:
+    """All training examples and labels of a data set: what splits of any kind are drawn from.
+
+    >>> full_train("SST-2", "no/such/folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    """
+    return _source(name, folder).pool()
+
+
+def _source(name: str, folder: str | Path | None) -> DatasetSource:
+    names = (*PAPER_DATASETS, *MORE_DATASETS)
+    if name not in names:
+        raise CPTuningError(f"There is no data set {name!r}: use one of {', '.join(names)}.")
+    folder = folder or os.environ.get(FOLDER_VARIABLE)
+    if folder:
+        root = Path(folder)
+        if not root.is_dir():
+            raise CPTuningError(f"{root} is not a folder: name the one with the data sets.")
+        if (root / name).is_dir():
+            return JSONLFolder(root / name)
+        found = LMBFFFolder.find(root, name)
+        if found:
+            return found
+    if name not in HUB_DATASETS:
+        raise CPTuningError(
+            f"{name} is in no folder here: set {FOLDER_VARIABLE} to a folder that has it."
+        )
+    return HubSource(name)
+
+
+def _drawn(pool: LabelledExamples, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples]:
+    train, dev = k_shot_split(pool.labels, k, seed)
+    return pool.take(train), pool.take(dev)

@@ -1,0 +1,55 @@
+"""Where a named data set can come from: what each source gives, and our own folder layout."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cptuning.data.examples import LabelledExamples
+from cptuning.data.files import read_table
+from cptuning.errors import CPTuningError
+
+
+class DatasetSource(Protocol):
+    """One data set in one place."""
+
+    def k_shot(self, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples] | None:
+        """The ready-made train and dev split, if there is one."""
+
+    def pool(self) -> LabelledExamples:
+        """All training examples, in their own order."""
+
+    def test(self) -> LabelledExamples:
+        """The examples to test on."""
+
+
+@dataclass(frozen=True)
+class JSONLFolder:
+    """A folder with ``train.jsonl.gz``, ``test.jsonl.gz`` and ``16-13/{train,dev}.jsonl.gz``.
+
+    Where a data set has no public test labels, ``heldout_from_train.jsonl.gz`` takes their place.
+    """
+
+    folder: Path
+
+    def k_shot(self, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples] | None:
+        """The split in the folder ``K-SEED``."""
+        split = self.folder / f"{k}-{seed}"
+        if not split.is_dir():
+            return None
+        return _read(split / "train.jsonl.gz"), _read(split / "dev.jsonl.gz")
+
+    def pool(self) -> LabelledExamples:
+        """The rows of ``train.jsonl.gz``."""
+        return _read(self.folder / "train.jsonl.gz")
+
+    def test(self) -> LabelledExamples:
+        """The rows of the test file, or of the one held out from training."""
+        for name in ("test.jsonl.gz", "heldout_from_train.jsonl.gz"):
+            if (self.folder / name).exists():
+                return _read(self.folder / name)
+        raise CPTuningError(f"{self.folder} has no test.jsonl.gz: add one to test on.")
+
+
+def _read(path: Path) -> LabelledExamples:
+    table = read_table(path, need_label=True)
+    return LabelledExamples(table.examples, [str(label) for label in table.labels or []])

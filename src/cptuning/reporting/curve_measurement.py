@@ -1,0 +1,114 @@
+"""Would more labels help? Training on ever larger parts of the data tells."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import numpy as np
+
+from cptuning.data import Examples, LabelledExamples, stratified_folds
+from cptuning.errors import CPTuningError
+from cptuning.inference.support import IntArray
+from cptuning.reporting.learning_curve import LearningCurve
+from cptuning.reporting.metrics import ConfusionMatrix
+
+TrainAndPredict = Callable[[Examples, list[Hashable], Examples, int], Sequence[Hashable]]
+"""Trains on examples and labels, answers the test examples; the last argument is a seed."""
+
+
+def default_sizes(largest: int) -> list[int]:
+    """2, 4, 8 ... and what there is at most.
+
+    >>> default_sizes(16), default_sizes(11), default_sizes(1)
+    ([2, 4, 8, 16], [2, 4, 8, 11], [1])
+    """
+    sizes = [2**power for power in range(1, 31) if 2**power < largest]
+    return [*sizes, largest]
+
+
+def nested_subsets(labels: Sequence[Hashable], sizes: Sequence[int], seed: int) -> list[IntArray]:
+    """The rows of each size: up to so many of each class, every subset inside the next.
+
+    >>> small, large = nested_subsets(["a", "b"] * 4, [1, 3], seed=0)
+    >>> len(small), len(large), set(small) <= set(large)
+    (2, 6, True)
+    """
+    order = np.random.default_rng(seed).permutation(len(labels))
+    place: dict[Hashable, int] = {}
+    places = np.empty(len(labels), dtype=np.int64)
+    for row in order:
+        places[row] = place.setdefault(labels[row], 0)
+        place[labels[row]] += 1
+    return [np.flatnonzero(places < size) for size in sizes]
+
+
+def largest_size(data: LabelledExamples, test: LabelledExamples | None, repeats: int) -> int:
+    """The most examples a class that training can have in every repeat.
+
+    >>> data = LabelledExamples(Examples(("t",) * 8), ["a", "b"] * 4)
+    >>> largest_size(data, data, 3), largest_size(data, None, 3)
+    (4, 3)
+    """
+    parts = [train.labels for train, _ in rounds(data, test, repeats)]
+    return min(max(labels.count(label) for label in set(labels)) for labels in parts)
+
+
+def rounds(
+    data: LabelledExamples, test: LabelledExamples | None, repeats: int
+) -> Iterator[tuple[LabelledExamples, LabelledExamples]]:
+    """What each repeat trains on and is tested on.
+
+    With a test set: all the data, and the test set. Without one, cross-fitted: the data is dealt
+    into as many folds as there are repeats (two at least), and each repeat tests on one of them.
+
+    >>> data = LabelledExamples(Examples(tuple("uvwxyz")), ["a", "b"] * 3)
+    >>> [(len(train.labels), len(held_out.labels)) for train, held_out in rounds(data, None, 3)]
+    [(4, 2), (4, 2), (4, 2)]
+    """
+    if test is not None:
+        yield from [(data, test)] * repeats
+        return
+    folds = max(2, repeats)
+    commonest = max(data.labels.count(label) for label in set(data.labels))
+    if commonest < folds:
+        raise CPTuningError(
+            f"Cross-fitting {folds} folds needs a class with at least {folds} examples: "
+            "give a test file with --test, or add examples."
+        )
+    fold_of = stratified_folds(data.labels, folds, seed=0)
+    for repeat in range(repeats):
+        yield (
+            data.take(np.flatnonzero(fold_of != repeat)),
+            data.take(np.flatnonzero(fold_of == repeat)),
+        )
+
+
+def measure(
+    data: LabelledExamples,
+    test: LabelledExamples | None,
+    *,
+    sizes: Sequence[int],
+    repeats: int,
+    seed: int,
+    answer: TrainAndPredict,
+) -> Iterator[LearningCurve]:
+    """The curve as it grows: after every training, so that it can be stopped at any time.
+
+    Repeats come one after the other, each with all its sizes: whenever one stops, every size has
+    been measured about as often as the others.
+    """
+    tested = test.labels if test is not None else data.labels
+    n_answers = len(tested)
+    if test is None:
+        n_answers = sum(len(held_out.labels) for _, held_out in rounds(data, None, repeats))
+    curve = LearningCurve(
+        {size: [] for size in sizes},
+        majority=ConfusionMatrix.of(tested, tested).majority,
+        answers=n_answers,
+    )
+    for repeat, (train, held_out) in enumerate(rounds(data, test, repeats)):
+        subsets = nested_subsets(train.labels, sizes, seed + repeat)
+        for size, rows in zip(sizes, subsets, strict=True):
+            part = train.take(rows)
+            answers = answer(part.examples, part.labels, held_out.examples, seed + repeat)
+            right = [a == t for a, t in zip(answers, held_out.labels, strict=True)]
+            curve.accuracies[size].append(float(np.mean(right)))
+            yield curve

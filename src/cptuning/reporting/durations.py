@@ -1,0 +1,13 @@
+"""Figures in words."""
+
+
+def format_duration(seconds: float) -> str:
+    """A span of time, no more precise than it is known.
+
+    >>> format_duration(0.3), format_duration(42.4), format_duration(260), format_duration(5000)
+    ('1 s', '42 s', '4 min', '1 h 23 min')
+    """
+    if seconds < 99.5:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

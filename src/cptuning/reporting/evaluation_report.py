@@ -1,0 +1,290 @@
+"""The report on a model: how good it is, where it errs and why, as one HTML file."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+import cptuning
+from cptuning.inference import Evidence
+from cptuning.reporting.evaluation import ConfidentError, Evaluation
+from cptuning.reporting.figures import (
+    class_colour,
+    confusion_svg,
+    embedding_svg,
+    reliability_svg,
+)
+from cptuning.reporting.html import html_page, table_html, text_html
+from cptuning.reporting.metrics import reliability
+from cptuning.reporting.projection import project, subsample
+
+_MOST_POINTS = 1500
+_MOST_TRAIN_POINTS = 500
+_MOST_CONFUSIONS = 8
+_MOST_LEGEND = 30
+
+
+def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str, test: str) -> str:
+    """The page; ``facts`` are those of the model's folder, ``model`` and ``test`` their names."""
+    title = f"How well {model} answers {test}"
+    body = "\n".join(
+        [
+            f"<header><h1>{escape(title)}</h1>{_training_line(facts)}</header>",
+            _headline(evaluation),
+            *_warnings(evaluation),
+            '<div class="two">',
+            _classes(evaluation),
+            _confusion(evaluation),
+            "</div>",
+            '<div class="two">',
+            _calibration(evaluation),
+            _embeddings(evaluation),
+            "</div>",
+            _errors(evaluation),
+            _settings(facts),
+            f"<footer>Made by cptuning {escape(cptuning.__version__)}. This file fetches nothing "
+            "and runs nothing; it holds texts of the training and test data.</footer>",
+        ]
+    )
+    return html_page(title, body)
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    >>> percent(0.6111)
+    '61.1 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """Whether the model is worth more than always giving the commonest answer, in one sentence."""
+    low, high = evaluation.interval
+    majority = evaluation.confusion.majority
+    if low > majority:
+        return "It is clearly better than always giving the commonest class."
+    if high < majority:
+        return "It is clearly worse than always giving the commonest class."
+    return (
+        f"On {evaluation.confusion.n} texts it can't be told apart from always giving the "
+        "commonest class: the interval holds that baseline."
+    )
+
+
+def _training_line(facts: Mapping[str, Any]) -> str:
+    training = facts["training"]
+    n = sum(training["examples"].values())
+    backbone = str(facts["parameters"].get("backbone", "embedded"))
+    return (
+        f'<p class="muted">{len(facts["classes"])} classes, trained on {n} examples '
+        f"with the backbone {escape(backbone)}.</p>"
+    )
+
+
+def _headline(evaluation: Evaluation) -> str:
+    confusion = evaluation.confusion
+    low, high = evaluation.interval
+    error = evaluation.calibration_error
+    tiles = [
+        (percent(confusion.macro_f1), "macro-F1"),
+        (percent(confusion.majority), "majority baseline"),
+        ("–" if error is None else percent(error), "calibration error (ECE)"),
+        (f"{confusion.right} of {confusion.n}", "answers right"),
+    ]
+    unknown = int((~evaluation.answered).sum())
+    if unknown:
+        tiles.append((str(unknown), "answered “unknown”"))
+    tiles_html = "".join(f'<div class="tile"><b>{b}</b><span>{s}</span></div>' for b, s in tiles)
+    side = (
+        "left" if confusion.majority < 0.15 else "right" if confusion.majority > 0.85 else "middle"
+    )
+    return f"""<div class="headline">
+<div class="figure">{percent(confusion.accuracy)}
+<span class="muted">accuracy, 95 % interval {100 * low:.1f} to {percent(high)}</span></div>
+<div class="scale" role="img" aria-label="Accuracy {percent(confusion.accuracy)},
+ majority baseline {percent(confusion.majority)}">
+<div class="band" style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></div>
+<div class="mark base" style="left:{100 * confusion.majority:.2f}%"></div>
+<div class="mark" style="left:{100 * confusion.accuracy:.2f}%"></div>
+<div class="name {side}" style="left:{100 * confusion.majority:.2f}%">majority
+ {percent(confusion.majority)}</div>
+</div>
+<p>{verdict(evaluation)}</p>
+</div>
+<div class="tiles">{tiles_html}</div>"""
+
+
+def _warnings(evaluation: Evaluation) -> list[str]:
+    lines = []
+    foreign = evaluation.foreign_labels
+    if foreign:
+        named = ", ".join(f"{escape(str(label))} ({n})" for label, n in foreign.items())
+        lines.append(
+            f"The model does not know these labels, so their texts count as wrong: {named}."
+        )
+    if evaluation.overlap:
+        lines.append(
+            f"{evaluation.overlap} of the texts are among the model's own examples: "
+            "the accuracy flatters it."
+        )
+    return [f'<p class="warning">{line}</p>' for line in lines]
+
+
+def _classes(evaluation: Evaluation) -> str:
+    rows = [
+        [
+            f'<td class="name">{text_html(str(score.label), 60)}</td>',
+            f'<td class="bar"><i style="width:{100 * score.f1:.1f}%"></i></td>',
+            f"{100 * score.f1:.1f}",
+            f"{100 * score.precision:.1f}",
+            f"{100 * score.recall:.1f}",
+            str(score.support),
+        ]
+        for score in evaluation.confusion.by_class()
+    ]
+    table = table_html(["class", "", "F1", "precision", "recall", "texts"], rows, numbers=4)
+    mistakes = [
+        [_label(truth), _label(answer), str(n)]
+        for truth, answer, n in evaluation.confusion.mistakes()[:_MOST_CONFUSIONS]
+    ]
+    listed = table_html(["often mistaken", "for", "times"], mistakes, numbers=1) if mistakes else ""
+    return f"<section><h2>Class by class</h2>{table}{listed}</section>"
+
+
+def _confusion(evaluation: Evaluation) -> str:
+    return f"""<section><h2>What is taken for what</h2>
+<p class="muted small">A row is a true class, a column an answer; the deeper the colour, the larger
+its share of the row.</p>
+<div class="picture">{confusion_svg(evaluation.confusion)}</div></section>"""
+
+
+def _calibration(evaluation: Evaluation) -> str:
+    answered = evaluation.answered
+    error = evaluation.calibration_error
+    if error is None:
+        return (
+            "<section><h2>Can its confidence be trusted?</h2><p>No text was answered.</p></section>"
+        )
+    confidence, right = evaluation.confidence[answered], evaluation.right[answered]
+    gap = float(confidence.mean() - right.mean())
+    if abs(gap) < 0.03:
+        manner = "about as sure as it is right"
+    else:
+        manner = "surer than it is right" if gap > 0 else "less sure than it is right"
+    return f"""<section><h2>Can its confidence be trusted?</h2>
+<p class="muted small">Answers grouped by confidence; on the dashed line a claim of 80 % comes true
+in 80 % of cases. The larger a dot, the more answers it stands for.</p>
+<div class="picture">{reliability_svg(reliability(confidence, right))}</div>
+<p>It is {manner}: mean confidence {percent(float(confidence.mean()))}, accuracy
+{percent(float(right.mean()))}, expected calibration error {percent(error)}.</p></section>"""
+
+
+def _embeddings(evaluation: Evaluation) -> str:
+    support = evaluation.predictor.support
+    if support is None or evaluation.embeddings is None:
+        return ""
+    train = subsample(len(support), _MOST_TRAIN_POINTS)
+    test = subsample(len(evaluation.truth), _MOST_POINTS - len(train))
+    points, method = project(
+        np.concatenate([support.embeddings[train], evaluation.embeddings[test]])
+    )
+    numbers = {label: i for i, label in enumerate(evaluation.predictor.label_space.classes)}
+    test_classes = [numbers.get(evaluation.truth[i], -1) for i in test]
+    picture = embedding_svg(
+        points,
+        np.concatenate([support.labels[train], np.array(test_classes, dtype=np.int64)]),
+        np.arange(len(points)) < len(train),
+    )
+    shown = ""
+    if len(points) < len(support) + len(evaluation.truth):
+        shown = f" {len(points)} of {len(support) + len(evaluation.truth)} texts are drawn."
+    return f"""<section><h2>Where the texts lie ({method})</h2>
+<p class="muted small">Near each other means alike to the model. Colours are the true classes; a
+test text among diamonds of another colour is likely to be answered wrongly.{shown}</p>
+<div class="picture wide">{picture}</div>
+{_legend(evaluation)}</section>"""
+
+
+def _legend(evaluation: Evaluation) -> str:
+    classes = evaluation.predictor.label_space.classes
+    items = ['<li><i class="train"></i>training</li>', '<li><i class="test"></i>test</li>']
+    for number, label in enumerate(classes[:_MOST_LEGEND]):
+        colour = class_colour(number)
+        items.append(f'<li><i style="background:{colour}"></i>{text_html(str(label), 40)}</li>')
+    if len(classes) > _MOST_LEGEND:
+        items.append(f"<li>and {len(classes) - _MOST_LEGEND} more</li>")
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _errors(evaluation: Evaluation) -> str:
+    errors = evaluation.most_confident_errors()
+    if not errors:
+        return "<section><h2>Its surest mistakes</h2><p>There are none.</p></section>"
+    return (
+        "<section><h2>Its surest mistakes</h2>"
+        '<p class="muted small">Wrong answers, the most confident first, with the nearest '
+        "labelled examples of the answered class, where the method answers by them. A wrong or "
+        "missing example is often the reason.</p>"
+        + "\n".join(_error(error) for error in errors)
+        + "</section>"
+    )
+
+
+def _error(error: ConfidentError) -> str:
+    reasons = _examples("because it is like", error.reasons)
+    if error.reasons.against is not None:
+        reasons += _examples("though nearer still is", [error.reasons.against])
+    return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
+<p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
+with {percent(error.confidence)}, is <span class="truth">{_label(error.truth)}</span></p>
+{reasons}</div>"""
+
+
+def _examples(title: str, examples: Sequence[Evidence]) -> str:
+    rows = [
+        [
+            f'<td class="label">{_label(example.label)}<br>'
+            f'<span class="muted small">{example.similarity:.2f}</span></td>',
+            example_html(example.text),
+        ]
+        for example in examples
+    ]
+    return table_html(["label, similarity", title], rows) if rows else ""
+
+
+def example_html(text: str | tuple[str, str]) -> str:
+    """A text, or both texts of a pair one under the other, escaped.
+
+    >>> example_html(("a", "b"))
+    '<span dir="auto">a</span><br><span dir="auto">b</span>'
+    """
+    if isinstance(text, str):
+        return text_html(text) if text.strip() else '<span class="muted">(empty text)</span>'
+    return "<br>".join(example_html(part) for part in text)
+
+
+def _label(label: Hashable) -> str:
+    return text_html(str(label), 60)
+
+
+def _settings(facts: Mapping[str, Any]) -> str:
+    training = facts["training"]
+    rows = {
+        "method": facts["method"],
+        "prompt": facts["layout"]["template"],
+        "training examples": ", ".join(f"{c}: {n}" for c, n in training["examples"].items()),
+        "validation": training["validation"],
+        "training steps kept": training["best_step"],
+        "seed": training["seed"],
+        "temperature of the probabilities": f"{facts['temperature']:.4f}",
+        "unknown below a similarity of": facts["unknown_threshold"],
+        **facts["settings"],
+    }
+    settings = [[escape(name), f"<code>{escape(str(v))}</code>"] for name, v in rows.items()]
+    versions = [[escape(p), f"<code>{escape(v)}</code>"] for p, v in facts["versions"].items()]
+    return f"""<section><h2>How it was made</h2>
+<details><summary>Settings</summary>{table_html(["setting", "value"], settings)}</details>
+<details><summary>Versions at training</summary>
+{table_html(["package", "version"], versions)}</details></section>"""

@@ -1,0 +1,88 @@
+"""One self-contained web page: styles and pictures inside, nothing fetched, nothing run."""
+
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from cptuning.errors import CPTuningError
+
+# Nothing from outside and no script at all, even if a text should slip through unescaped.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def html_page(title: str, body: str) -> str:
+    """A whole HTML document; ``body`` is HTML already, ``title`` is not.
+
+    >>> "<title>a &lt; b</title>" in html_page("a < b", "<p>Hello</p>")
+    True
+    """
+    style = (files("cptuning.reporting") / "page.css").read_text("utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<title>{escape(title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def text_html(text: str, longest: int = 600) -> str:
+    """A user's text, escaped, cut where it is too long to read, in its own direction.
+
+    >>> text_html("<b>")
+    '<span dir="auto">&lt;b&gt;</span>'
+    """
+    shown = text if len(text) <= longest else text[:longest].rstrip() + " …"
+    return f'<span dir="auto">{escape(shown)}</span>'
+
+
+def table_html(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """A table of cells that are HTML already; its last ``numbers`` columns stand to the right.
+
+    >>> table_html(["class", "n"], [["a", "3"]], numbers=1).count('class="number"')
+    2
+    """
+    first_number = len(header) - numbers
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        parts = [
+            cell if cell.startswith(f"<{tag}") else _cell(tag, cell, place >= first_number)
+            for place, cell in enumerate(cells)
+        ]
+        return "<tr>" + "".join(parts) + "</tr>"
+
+    body = "\n".join(line("td", row) for row in rows)
+    return (
+        f'<div class="scroll"><table>\n<thead>{line("th", header)}</thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _cell(tag: str, content: str, is_number: bool) -> str:
+    return f'<{tag} class="number">{content}</{tag}>' if is_number else f"<{tag}>{content}</{tag}>"
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse a file that can't be written: before the work for it is done, not after.
+
+    >>> check_writable("no/such/folder/report.html")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: no/such/folder/report.html can't be written: there is no such
+    folder.
+    """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise CPTuningError(f"{path} can't be written: there is no such folder.")
+    if not os.access(folder, os.W_OK) or Path(path).is_dir():
+        raise CPTuningError(f"{path} can't be written: choose another place.")

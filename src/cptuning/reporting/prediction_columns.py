@@ -1,0 +1,80 @@
+"""The rows of a table with a model's answers to them."""
+
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from cptuning.data import Table
+from cptuning.data.formats import file_name
+from cptuning.errors import CPTuningError
+from cptuning.inference import Evidence, Predictor, Reasons
+
+
+class PredictionColumns:
+    """Adds the columns prediction and confidence, and more where they are asked for."""
+
+    def __init__(
+        self, predictor: Predictor, probabilities: bool = False, neighbours: int = 0
+    ) -> None:
+        self.predictor = predictor
+        self.neighbours = neighbours
+        classes = predictor.label_space.classes
+        self.class_columns = [f"p_{label}" for label in classes] if probabilities else []
+        if len(set(self.class_columns)) < len(self.class_columns):
+            raise CPTuningError(
+                "Two classes of the model have the same name, so their columns would too: "
+                "leave --probabilities out."
+            )
+
+    def rows(self, table: Table, path: str) -> list[dict[str, Any]]:
+        """The rows of the table with the answers' columns behind their own."""
+        return [
+            row | answer for row, answer in zip(table.rows, self.added(table, path), strict=True)
+        ]
+
+    def added(self, table: Table, path: str) -> list[dict[str, Any]]:
+        """The answers' columns alone, none of which the table has already."""
+        answered = self.predictor.answer(table.examples)
+        pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
+        added = [self._answer(*pair) for pair in pairs]
+        if self.neighbours:
+            labels = answered.labels.tolist()
+            found = self.predictor.reasons(answered.embeddings, labels, self.neighbours)
+            for answer, reasons in zip(added, found, strict=True):
+                answer.update(self._reasons(reasons))
+        taken = set().union(*table.rows) & added[0].keys()
+        if taken:
+            raise CPTuningError(
+                f"{file_name(path)} has a column {min(taken)!r} already: rename or remove it."
+            )
+        return added
+
+    def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
+        confidence = self.predictor.confidence(label, probabilities)
+        answer = {
+            "prediction": label,
+            "confidence": None if confidence is None else round(confidence, 6),
+        }
+        for column, probability in zip(self.class_columns, probabilities, strict=False):
+            answer[column] = round(float(probability), 6)
+        return answer
+
+    def _reasons(self, reasons: Reasons) -> dict[str, Any]:
+        """The same columns for every answer, however many reasons its class has."""
+        support = self.predictor.support
+        places = min(self.neighbours, len(support or ()))
+        named = dict(zip_longest((f"neighbour_{n + 1}" for n in range(places)), reasons))
+        columns: dict[str, Any] = {}
+        for name, example in (named | {"against": reasons.against}).items():
+            columns |= self._example(name, example)
+        return columns
+
+    def _example(self, name: str, example: Evidence | None) -> dict[str, Any]:
+        columns = [f"{name}_a", f"{name}_b"] if self.predictor.is_pair else [name]
+        columns += [f"{name}_label", f"{name}_similarity"]
+        if example is None:
+            return dict.fromkeys(columns)
+        texts = [example.text] if isinstance(example.text, str) else example.text
+        values = [*texts, example.label, round(example.similarity, 6)]
+        return dict(zip(columns, values, strict=True))

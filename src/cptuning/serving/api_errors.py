@@ -1,0 +1,54 @@
+"""Every answer that is no success: a status and one sentence, as JSON."""
+
+import json
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+
+class ApiError(Exception):
+    """A request that is not answered, and why.
+
+    >>> raise ApiError(404, "There is no model 'shop' here: see /models.")
+    Traceback (most recent call last):
+    ...
+    cptuning.serving.api_errors.ApiError: There is no model 'shop' here: see /models.
+    """
+
+    def __init__(
+        self, status: int, sentence: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.headers = dict(headers or {})
+
+    def response(self) -> Response:
+        r"""The refusal as it is sent; in ASCII, so that it can be sent whatever it quotes.
+
+        >>> ApiError(400, "No text: \ud800.").response().body
+        b'{"error": "No text: \\ud800."}'
+        """
+        return Response(
+            error_body(str(self)), self.status, self.headers, media_type="application/json"
+        )
+
+
+def error_body(sentence: str) -> bytes:
+    """The body of every refusal.
+
+    >>> error_body("The queue is full.")
+    b'{"error": "The queue is full."}'
+    """
+    return json.dumps({"error": sentence}).encode()
+
+
+def overloaded(seconds: float) -> ApiError:
+    """What is said when there is more to do than can wait.
+
+    >>> overloaded(2.3).status, overloaded(2.3).headers
+    (429, {'Retry-After': '3'})
+    """
+    wait = min(60, max(1, int(-(-seconds // 1))))
+    return ApiError(
+        429, f"The server has all it can do: try again in {wait} s.", {"Retry-After": str(wait)}
+    )

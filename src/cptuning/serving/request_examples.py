@@ -1,0 +1,22 @@
+"""Requests to try on the OpenAPI page: they work with the model that is there."""
+
+from typing import Any
+
+_TEXTS = ["where is my parcel?", "what a wonderful film"]
+_PAIRS = [["is it red?", "it is red."], ["is it red?", "the train leaves at ten."]]
+
+
+def request_examples(kind: str, *, pairs: bool) -> dict[str, Any]:
+    """Bodies by their names, for ``predict``, ``embed`` or ``examples``; the first one is shown.
+
+    >>> request_examples("embed", pairs=False)["Several texts"]["value"]
+    {'texts': ['where is my parcel?', 'what a wonderful film']}
+    """
+    more: dict[str, Any] = {"explain": 2} if kind == "predict" else {}
+    if kind == "examples":
+        more = {"labels": ["delivery", "praise"]}
+    single = {"Several texts": {"value": {"texts": _TEXTS, **more}}}
+    if kind == "predict":
+        single["One text"] = {"value": {"texts": _TEXTS[0]}}
+    pair = {"Pairs of texts": {"value": {"texts": _PAIRS, **more}}}
+    return {**pair, **single} if pairs else {**single, **pair}

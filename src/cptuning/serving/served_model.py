@@ -1,0 +1,117 @@
+"""A model folder in memory: answers, and learns examples that outlive the process."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cptuning.data import Examples, Lesson, aligned, append_lesson, read_lessons
+from cptuning.files.locks import changing, stamp_of
+from cptuning.inference import Predictor
+from cptuning.inference.predictor import Answered
+from cptuning.serving.api_errors import ApiError
+from cptuning.storage import FACTS_FILE, load
+
+# How many seconds others may take to change the folder while all questions wait.
+_LOCK_TIMEOUT = 1.0
+
+
+@dataclass(frozen=True)
+class AddedExamples:
+    """What became of examples that were given to a model."""
+
+    added: int
+    known_already: int
+    new_classes: list[Hashable]
+    classes: list[Hashable]
+    examples: int
+
+
+class ServedModel:
+    """A loaded model.
+
+    Reading and learning are for one thread at a time: a backbone is not made for two. The
+    ``predictor`` is never changed, only replaced, so anyone may look at it.
+    """
+
+    def __init__(self, folder: Path, device: str, most_examples: int) -> None:
+        self.folder = folder
+        self._stamp = stamp_of(folder / FACTS_FILE)
+        classifier = load(folder, device)
+        self.method = classifier.method
+        self.predictor: Predictor = classifier.predictor_
+        self._most_examples = most_examples
+
+    @property
+    def n_examples(self) -> int | None:
+        """How many labelled examples it compares texts with, if it does."""
+        support = self.predictor.support
+        return None if support is None else len(support)
+
+    def require_examples(self) -> None:
+        """Refuse what only a model can do that compares texts with examples."""
+        if self.predictor.support is None:
+            raise ApiError(
+                409,
+                f"This model is of the method {self.method}, which compares texts with no "
+                "examples: embeddings, neighbours and new examples need one of cp-tuning.",
+            )
+
+    def read(self, examples: Examples) -> Answered:
+        """The model's answer to some texts."""
+        return self.predictor.answer(examples)
+
+    def learn(self, examples: Examples, labels: Sequence[Hashable]) -> AddedExamples:
+        """Know more examples, once they are safely on the disk; known ones are left out."""
+        before = self.predictor
+        named = aligned(labels, before.label_space.classes)
+        rows = before.new_rows(examples, named)
+        if rows:
+            lesson = Lesson(examples.take(rows), [named[row] for row in rows])
+            self._require_room(len(rows))
+            after = before.with_examples(lesson.examples, lesson.labels)
+            self._keep(lesson)
+            self.predictor = after
+        classes = list(self.predictor.label_space.classes)
+        return AddedExamples(
+            added=len(rows),
+            known_already=len(named) - len(rows),
+            new_classes=classes[len(before.label_space) :],
+            classes=classes,
+            examples=self.n_examples or 0,
+        )
+
+    def catch_up(self) -> None:
+        """Learn what was added to the folder since it was loaded."""
+        for lesson in read_lessons(self.folder):
+            rows = self.predictor.new_rows(lesson.examples, lesson.labels)
+            if rows:
+                labels = [lesson.labels[row] for row in rows]
+                self.predictor = self.predictor.with_examples(lesson.examples.take(rows), labels)
+
+    def _require_room(self, n_more: int) -> None:
+        if (self.n_examples or 0) + n_more > self._most_examples:
+            raise ApiError(
+                409, f"The model would know more than {self._most_examples} examples: fit it anew."
+            )
+
+    def _keep(self, lesson: Lesson) -> None:
+        replaced = ApiError(
+            409, "The model's folder was replaced since it was loaded: reload the model first."
+        )
+        try:
+            # `cptuning add` must not replace the folder between the look at it and the writing.
+            with changing(self.folder / FACTS_FILE, patience=_LOCK_TIMEOUT) as stamp:
+                if stamp != self._stamp:  # In another model's folder they are lost, or worse.
+                    raise replaced
+                append_lesson(self.folder, lesson)
+        except TimeoutError as error:
+            raise ApiError(
+                503,
+                "The examples were not added, another process is changing the model: retry.",
+            ) from error
+        except FileNotFoundError:
+            raise replaced from None
+        except OSError as error:
+            raise ApiError(
+                503, f"The examples were not added, they can't be written: {error.strerror}."
+            ) from error
