@@ -30,7 +30,7 @@ import numpy as np
 
 from benchmarks.runs import Job, run_all
 from cptuning import CPTuningClassifier
-from cptuning.data import PAIR_DATASETS, PAPER_DATASETS, SEEDS, LabelledExamples, load_few_shot
+from cptuning.data import PAIR_DATASETS, PAPER_DATASETS, SEEDS, LabelledData, load_few_shot
 
 DATASETS = {
     "single": tuple(n for n in PAPER_DATASETS if n not in PAIR_DATASETS),
@@ -191,7 +191,7 @@ def _listed(kind: str) -> str:
     return "single" if kind == "many" else kind
 
 
-def held_out(name: str, train: LabelledExamples) -> tuple[list[object], list[str]]:
+def held_out(name: str, train: LabelledData) -> tuple[list[object], list[str]]:
     """The few-shot examples of all splits that are not in this training split, each once."""
     found: dict[object, str] = {}
     for seed in SEEDS:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.reporting.curve_measurement import (
-    LabelledExamples,
+    LabelledData,
     default_sizes,
     measure,
     nested_subsets,
@@ -19,7 +19,7 @@ from cptuning.reporting.curve_measurement import (
 
 def data(counts):
     labels = [label for label, n in counts.items() for _ in range(n)]
-    return LabelledExamples(Examples(tuple(f"text {i}" for i in range(len(labels)))), labels)
+    return LabelledData(Examples(tuple(f"text {i}" for i in range(len(labels)))), labels)
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=40), st.integers(0, 5))
@@ -80,7 +80,7 @@ def test_measuring_trains_each_size_in_each_repeat_and_can_be_stopped_between():
         seen.append((seed, sorted(labels)))
         return ["a"] * len(new)
 
-    test = LabelledExamples(Examples(("x", "y", "z")), ["a", "a", "b"])
+    test = LabelledData(Examples(("x", "y", "z")), ["a", "a", "b"])
     steps = measure(data({"a": 4, "b": 4}), test, sizes=[1, 2], repeats=2, seed=5, answer=answer)
     next(steps)
     assert seen == [(5, ["a", "b"])]

@@ -11,7 +11,7 @@ from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
 from cptuning.app.checks import ExamplesCheck, repeats
 from cptuning.app.review import EmbeddingMap, Review
 from cptuning.app.user_examples import Example, Text, as_data, named_as_given
-from cptuning.data import Examples, LabelledExamples, read_table
+from cptuning.data import Examples, LabelledData, read_table
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
 from cptuning.inference import UNKNOWN, Reasons, Suggestion, suggestions
@@ -201,7 +201,7 @@ class Session:
             raise CPTuningError(
                 f"A class with at least {_CURVE_REPEATS} examples is needed for it."
             )
-        data = LabelledExamples(*as_data(self.examples))
+        data = LabelledData(*as_data(self.examples))
         sizes = default_sizes(largest_size(data, None, _CURVE_REPEATS))
         trainings = len(sizes) * _CURVE_REPEATS
 

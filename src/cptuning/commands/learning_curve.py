@@ -9,7 +9,7 @@ import typer
 from cptuning.commands import options
 from cptuning.commands.console import percent, print_json, print_table, say
 from cptuning.commands.tables import ColumnOptions, described, labels_of
-from cptuning.data import Examples, LabelledExamples, aligned, check_kind
+from cptuning.data import Examples, LabelledData, aligned, check_kind
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.curve_measurement import default_sizes, largest_size, measure
@@ -68,7 +68,7 @@ def learning_curve(
         check_writable(output)
     columns = ColumnOptions(text, text_b, label)
     table = columns.read_labelled(train)
-    data = LabelledExamples(table.examples, labels_of(table))
+    data = LabelledData(table.examples, labels_of(table))
     held_out = _test_data(test, columns, data)
     wanted = _sizes(sizes, largest_size(data, held_out, repeats))
 
@@ -126,14 +126,12 @@ def learning_curve(
         raise typer.Exit(130)
 
 
-def _test_data(
-    test: str | None, columns: ColumnOptions, data: LabelledExamples
-) -> LabelledExamples | None:
+def _test_data(test: str | None, columns: ColumnOptions, data: LabelledData) -> LabelledData | None:
     if test is None:
         return None
     table = columns.read_labelled(test)
     check_kind(table.examples, pairs=data.examples.is_pair, path=test)
-    return LabelledExamples(table.examples, aligned(labels_of(table), set(data.labels)))
+    return LabelledData(table.examples, aligned(labels_of(table), set(data.labels)))
 
 
 def _sizes(words: str, largest: int) -> list[int]:

@@ -12,7 +12,7 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
-from cptuning.data.examples import Examples, LabelledExamples, as_examples
+from cptuning.data.examples import Examples, LabelledData, as_examples
 from cptuning.data.files import Table, check_kind, iter_tables, read_table
 from cptuning.data.labels import LabelSpace, aligned, as_labels
 from cptuning.data.lessons import LESSONS_FILE, Lesson, append_lesson, read_lessons
@@ -34,7 +34,7 @@ __all__ = [
     "DatasetSplit",
     "Examples",
     "LabelSpace",
-    "LabelledExamples",
+    "LabelledData",
     "Lesson",
     "RowWriter",
     "Table",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cptuning.data.dataset_sources import DatasetSource, JSONLFolder
-from cptuning.data.examples import Examples, LabelledExamples
+from cptuning.data.examples import Examples, LabelledData
 from cptuning.data.hub_datasets import HUB_DATASETS, HubSource
 from cptuning.data.lm_bff_folder import LMBFFFolder
 from cptuning.data.splits import k_shot_split
@@ -62,7 +62,7 @@ def load_dataset_split(
 
 def load_few_shot(
     name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
-) -> tuple[LabelledExamples, LabelledExamples]:
+) -> tuple[LabelledData, LabelledData]:
     """What a split trains on and chooses by: the test set is not even read.
 
     >>> load_few_shot("SST-2", "no/such/folder")
@@ -74,7 +74,7 @@ def load_few_shot(
     return source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
 
 
-def load_test(name: str, folder: str | Path | None = None) -> LabelledExamples:
+def load_test(name: str, folder: str | Path | None = None) -> LabelledData:
     """The test examples and labels of a data set.
 
     >>> load_test("SST-2", "no/such/folder")
@@ -85,7 +85,7 @@ def load_test(name: str, folder: str | Path | None = None) -> LabelledExamples:
     return _source(name, folder).test()
 
 
-def full_train(name: str, folder: str | Path | None = None) -> LabelledExamples:
+def full_train(name: str, folder: str | Path | None = None) -> LabelledData:
     """All training examples and labels of a data set: what splits of any kind are drawn from.
 
     >>> full_train("SST-2", "no/such/folder")
@@ -117,6 +117,6 @@ def _source(name: str, folder: str | Path | None) -> DatasetSource:
     return HubSource(name)
 
 
-def _drawn(pool: LabelledExamples, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples]:
+def _drawn(pool: LabelledData, k: int, seed: int) -> tuple[LabelledData, LabelledData]:
     train, dev = k_shot_split(pool.labels, k, seed)
     return pool.take(train), pool.take(dev)

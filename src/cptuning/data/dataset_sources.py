@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from cptuning.data.examples import LabelledExamples
+from cptuning.data.examples import LabelledData
 from cptuning.data.files import read_table
 from cptuning.errors import CPTuningError
 
@@ -12,13 +12,13 @@ from cptuning.errors import CPTuningError
 class DatasetSource(Protocol):
     """One data set in one place."""
 
-    def k_shot(self, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples] | None:
+    def k_shot(self, k: int, seed: int) -> tuple[LabelledData, LabelledData] | None:
         """The ready-made train and dev split, if there is one."""
 
-    def pool(self) -> LabelledExamples:
+    def pool(self) -> LabelledData:
         """All training examples, in their own order."""
 
-    def test(self) -> LabelledExamples:
+    def test(self) -> LabelledData:
         """The examples to test on."""
 
 
@@ -31,18 +31,18 @@ class JSONLFolder:
 
     folder: Path
 
-    def k_shot(self, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples] | None:
+    def k_shot(self, k: int, seed: int) -> tuple[LabelledData, LabelledData] | None:
         """The split in the folder ``K-SEED``."""
         split = self.folder / f"{k}-{seed}"
         if not split.is_dir():
             return None
         return _read(split / "train.jsonl.gz"), _read(split / "dev.jsonl.gz")
 
-    def pool(self) -> LabelledExamples:
+    def pool(self) -> LabelledData:
         """The rows of ``train.jsonl.gz``."""
         return _read(self.folder / "train.jsonl.gz")
 
-    def test(self) -> LabelledExamples:
+    def test(self) -> LabelledData:
         """The rows of the test file, or of the one held out from training."""
         for name in ("test.jsonl.gz", "heldout_from_train.jsonl.gz"):
             if (self.folder / name).exists():
@@ -50,6 +50,6 @@ class JSONLFolder:
         raise CPTuningError(f"{self.folder} has no test.jsonl.gz: add one to test on.")
 
 
-def _read(path: Path) -> LabelledExamples:
+def _read(path: Path) -> LabelledData:
     table = read_table(path, need_label=True)
-    return LabelledExamples(table.examples, [str(label) for label in table.labels or []])
+    return LabelledData(table.examples, [str(label) for label in table.labels or []])

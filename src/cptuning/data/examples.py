@@ -68,20 +68,20 @@ class Examples:
         )
 
 
-class LabelledExamples(NamedTuple):
+class LabelledData(NamedTuple):
     """Examples with their labels, one label per example."""
 
     examples: Examples
     labels: list[Any]
 
-    def take(self, rows: Iterable[int]) -> "LabelledExamples":
+    def take(self, rows: Iterable[int]) -> "LabelledData":
         """The rows at these positions, in the order asked for.
 
-        >>> LabelledExamples(Examples(("x", "y")), ["a", "b"]).take([1]).labels
+        >>> LabelledData(Examples(("x", "y")), ["a", "b"]).take([1]).labels
         ['b']
         """
         wanted = [int(row) for row in rows]
-        return LabelledExamples(self.examples.take(wanted), [self.labels[row] for row in wanted])
+        return LabelledData(self.examples.take(wanted), [self.labels[row] for row in wanted])
 
 
 def as_examples(X: Any, *, pair: bool | None = None) -> Examples:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cptuning.data.examples import LabelledExamples, as_examples
+from cptuning.data.examples import LabelledData, as_examples
 from cptuning.errors import CPTuningError
 
 
@@ -74,15 +74,15 @@ class HubSource:
     def k_shot(self, k: int, seed: int) -> None:
         """Nothing ready-made: splits are drawn from the pool."""
 
-    def pool(self) -> LabelledExamples:
+    def pool(self) -> LabelledData:
         """The training split."""
         return self._split("train")
 
-    def test(self) -> LabelledExamples:
+    def test(self) -> LabelledData:
         """The split that the paper tests on, or the nearest to it that is public."""
         return self._split(HUB_DATASETS[self.name].test)
 
-    def _split(self, split: str) -> LabelledExamples:
+    def _split(self, split: str) -> LabelledData:
         dataset = HUB_DATASETS[self.name]
         try:
             table = self.load(dataset.path, dataset.config, split)
@@ -95,6 +95,4 @@ class HubSource:
             ) from error
         texts = [table[column] for column in dataset.texts]
         rows = list(texts[0]) if len(texts) == 1 else list(zip(*texts, strict=True))
-        return LabelledExamples(
-            as_examples(rows), [dataset.labels[index] for index in table["label"]]
-        )
+        return LabelledData(as_examples(rows), [dataset.labels[index] for index in table["label"]])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cptuning.data.examples import LabelledExamples, as_examples
+from cptuning.data.examples import LabelledData, as_examples
 from cptuning.errors import CPTuningError
 
 _SENTIMENT = {"0": "negative", "1": "positive"}
@@ -69,7 +69,7 @@ class LMBFFFolder:
         is_there = name in LAYOUTS and (source._k_shot.is_dir() or source._original.is_dir())
         return source if is_there else None
 
-    def k_shot(self, k: int, seed: int) -> tuple[LabelledExamples, LabelledExamples] | None:
+    def k_shot(self, k: int, seed: int) -> tuple[LabelledData, LabelledData] | None:
         """The split that LM-BFF's own script has written."""
         split = self._k_shot / f"{k}-{seed}"
         if not split.is_dir():
@@ -78,7 +78,7 @@ class LMBFFFolder:
             split / f"dev.{self._suffix}"
         )
 
-    def pool(self) -> LabelledExamples:
+    def pool(self) -> LabelledData:
         """The training file that LM-BFF samples from."""
         path = self._original / f"train.{self._suffix}"
         if not path.exists():
@@ -88,7 +88,7 @@ class LMBFFFolder:
             )
         return self._read(path)
 
-    def test(self) -> LabelledExamples:
+    def test(self) -> LabelledData:
         """The test file, the same beside each split: GLUE's dev set, for the sets of GLUE."""
         original = self._original / ("dev.tsv" if self._layout.texts else "test.csv")
         for path in [*sorted(self._k_shot.glob(f"*/test.{self._suffix}")), original]:
@@ -112,7 +112,7 @@ class LMBFFFolder:
     def _original(self) -> Path:
         return self.folder / "original" / self._layout.folder
 
-    def _read(self, path: Path) -> LabelledExamples:
+    def _read(self, path: Path) -> LabelledData:
         layout = self._layout
         rows = list(_tsv_rows(path, layout) if layout.texts else _csv_rows(path))
         for number, (_, label) in enumerate(rows, start=1):
@@ -121,7 +121,7 @@ class LMBFFFolder:
                     f"{path}: the label {label!r} of example {number} is none of "
                     f"{', '.join(layout.labels)}."
                 )
-        return LabelledExamples(
+        return LabelledData(
             as_examples([texts if len(texts) == 2 else texts[0] for texts, _ in rows]),
             [layout.labels[label] for _, label in rows],
         )

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cptuning.data import SEEDS, LabelledExamples, full_train, load_few_shot, unbalanced_split
+from cptuning.data import SEEDS, LabelledData, full_train, load_few_shot, unbalanced_split
 from cptuning.errors import CPTuningError
 from cptuning.experiments.keys import key_of
 from cptuning.experiments.studies import METHOD_ROWS, STUDIES, Row, Study
@@ -283,7 +283,7 @@ def tuning_trials() -> list[dict[str, Any]]:
 
 
 def _candidate(
-    method: str, parameters: dict[str, Any], train: LabelledExamples, common: dict[str, Any]
+    method: str, parameters: dict[str, Any], train: LabelledData, common: dict[str, Any]
 ) -> Candidate:
     classifier = make_classifier(method, **parameters)
     settings = classifier.settings_for(train.examples, len(set(train.labels)))
@@ -312,35 +312,33 @@ def _way(counts: tuple[tuple[str, int], ...]) -> str:
 
 def load_split(
     dataset: str, seed: int, counts: tuple[tuple[str, int], ...], data: Path | None
-) -> tuple[LabelledExamples, LabelledExamples]:
+) -> tuple[LabelledData, LabelledData]:
     """What a cell trains on and chooses by; no test file is opened."""
     if not counts:
         return _few_shot(dataset, seed, data)
     pool = _pool(dataset, data)
     rows = unbalanced_split(pool.labels, dict(counts), seed)
     train, dev = (
-        LabelledExamples(pool.examples.take(part), [pool.labels[i] for i in part]) for part in rows
+        LabelledData(pool.examples.take(part), [pool.labels[i] for i in part]) for part in rows
     )
     return train, dev
 
 
 @cache
-def _few_shot(
-    dataset: str, seed: int, data: Path | None
-) -> tuple[LabelledExamples, LabelledExamples]:
+def _few_shot(dataset: str, seed: int, data: Path | None) -> tuple[LabelledData, LabelledData]:
     return load_few_shot(dataset, data, SHOTS, seed)
 
 
 @cache
-def _pool(dataset: str, data: Path | None) -> LabelledExamples:
+def _pool(dataset: str, data: Path | None) -> LabelledData:
     return full_train(dataset, data)
 
 
-def data_hash(data: LabelledExamples) -> str:
+def data_hash(data: LabelledData) -> str:
     """The hash of examples and labels, in their order.
 
     >>> from cptuning.data import Examples
-    >>> one, other = (LabelledExamples(Examples((text,)), ["x"]) for text in "ab")
+    >>> one, other = (LabelledData(Examples((text,)), ["x"]) for text in "ab")
     >>> data_hash(one) == data_hash(other)
     False
     """
@@ -348,5 +346,5 @@ def data_hash(data: LabelledExamples) -> str:
     return sha256(words.encode("utf-8")).hexdigest()
 
 
-def _facts(data: LabelledExamples) -> dict[str, Any]:
+def _facts(data: LabelledData) -> dict[str, Any]:
     return {"rows": len(data.labels), "sha256": data_hash(data)}

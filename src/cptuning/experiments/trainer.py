@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cptuning.data import LabelledExamples, load_test
+from cptuning.data import LabelledData, load_test
 from cptuning.errors import CPTuningError
 from cptuning.experiments.keys import key_of
 from cptuning.experiments.plan import Candidate, Cell, Request, Task, data_hash, load_split
@@ -53,7 +53,7 @@ class Trainer:
         precision: str = "auto",
     ) -> None:
         self.name, self.device, self.data, self.precision = backbone, device, data, precision
-        self._tests: dict[str, LabelledExamples] = {}
+        self._tests: dict[str, LabelledData] = {}
         self._searches: dict[str, dict[str, Any]] = {}
 
     @classmethod
@@ -174,7 +174,7 @@ class Trainer:
         train, _ = load_split(cell.dataset, cell.seed, cell.counts, self.data)
         test = self._test_data(cell.dataset)
         rows = subsample(len(test.labels), MOST_PICTURED)
-        both = [train, LabelledExamples(test.examples.take(rows), [test.labels[i] for i in rows])]
+        both = [train, LabelledData(test.examples.take(rows), [test.labels[i] for i in rows])]
         vectors = [fitted.classifier.transform(part.examples) for part in both]
         return {
             "embeddings": np.concatenate(vectors).astype(np.float16),
@@ -200,7 +200,7 @@ class Trainer:
         without = seconds(first.parameters | dict.fromkeys(_SEARCHES, 0))
         return (with_search + others * without) / len(task.candidates)
 
-    def _test_data(self, dataset: str) -> LabelledExamples:
+    def _test_data(self, dataset: str) -> LabelledData:
         if dataset not in self._tests:
             self._tests[dataset] = load_test(dataset, self.data)
         return self._tests[dataset]

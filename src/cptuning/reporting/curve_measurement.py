@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
 
-from cptuning.data import Examples, LabelledExamples, stratified_folds
+from cptuning.data import Examples, LabelledData, stratified_folds
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.reporting.learning_curve import LearningCurve
@@ -40,10 +40,10 @@ def nested_subsets(labels: Sequence[Hashable], sizes: Sequence[int], seed: int) 
     return [np.flatnonzero(places < size) for size in sizes]
 
 
-def largest_size(data: LabelledExamples, test: LabelledExamples | None, repeats: int) -> int:
+def largest_size(data: LabelledData, test: LabelledData | None, repeats: int) -> int:
     """The most examples a class that training can have in every repeat.
 
-    >>> data = LabelledExamples(Examples(("t",) * 8), ["a", "b"] * 4)
+    >>> data = LabelledData(Examples(("t",) * 8), ["a", "b"] * 4)
     >>> largest_size(data, data, 3), largest_size(data, None, 3)
     (4, 3)
     """
@@ -52,14 +52,14 @@ def largest_size(data: LabelledExamples, test: LabelledExamples | None, repeats:
 
 
 def rounds(
-    data: LabelledExamples, test: LabelledExamples | None, repeats: int
-) -> Iterator[tuple[LabelledExamples, LabelledExamples]]:
+    data: LabelledData, test: LabelledData | None, repeats: int
+) -> Iterator[tuple[LabelledData, LabelledData]]:
     """What each repeat trains on and is tested on.
 
     With a test set: all the data, and the test set. Without one, cross-fitted: the data is dealt
     into as many folds as there are repeats (two at least), and each repeat tests on one of them.
 
-    >>> data = LabelledExamples(Examples(tuple("uvwxyz")), ["a", "b"] * 3)
+    >>> data = LabelledData(Examples(tuple("uvwxyz")), ["a", "b"] * 3)
     >>> [(len(train.labels), len(held_out.labels)) for train, held_out in rounds(data, None, 3)]
     [(4, 2), (4, 2), (4, 2)]
     """
@@ -82,8 +82,8 @@ def rounds(
 
 
 def measure(
-    data: LabelledExamples,
-    test: LabelledExamples | None,
+    data: LabelledData,
+    test: LabelledData | None,
     *,
     sizes: Sequence[int],
     repeats: int,
