@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from cptuning import CPTuningClassifier, list_methods, make_classifier
+from cptuning import CPTuningClassifier, list_methods, load, make_classifier
 from cptuning.errors import CPTuningError
 from cptuning.methods.settings import PRESETS
 from tests.methods.conftest import BAD, GOOD
@@ -507,3 +507,27 @@ def test_a_loaded_backbone_is_trained_in_place_and_named_in_the_folder(tiny, tmp
     assert clone(loaded).backbone.name == backbone.name
     loaded.save(tmp_path / "model")
     assert load(tmp_path / "model").backbone == backbone.name
+
+
+def test_saving_leaves_somebodys_models_in_the_checkpoint_folder_alone(classifier, tmp_path):
+    place = tmp_path / "models"
+    place.mkdir()
+    for name in ("theirs.safetensors", "training.safetensors", "copy.unfinished"):
+        (place / name).write_text("a month of work")
+    classifier.set_params(checkpoint_dir=place, checkpoint_seconds=0)
+    classifier.fit(TEXTS, LABELS).save(tmp_path / "model")
+    names = ["copy.unfinished", "theirs.safetensors", "training.safetensors"]
+    assert sorted(path.name for path in place.iterdir()) == names
+
+
+@pytest.mark.parametrize("seconds", [0, 3600])
+@pytest.mark.parametrize("inside", ["", "backbone"])
+def test_a_checkpoint_folder_in_the_models_own_place_does_not_destroy_the_model(
+    classifier, tmp_path, inside, seconds
+):
+    model = tmp_path / "model"
+    classifier.set_params(checkpoint_dir=model / inside, checkpoint_seconds=seconds)
+    for _ in range(2):  # to a new place, and over an earlier model
+        classifier.fit(TEXTS, LABELS).save(model)
+        np.testing.assert_array_equal(load(model).predict(TEXTS), classifier.predict(TEXTS))
+    assert not list(model.rglob("*.cptuning-*"))

@@ -145,11 +145,13 @@ def test_it_starts_from_another_model(fit, tmp_path):
 
 
 def test_what_is_not_ours_in_the_checkpoint_folder_stays(fit, tmp_path):
-    notes = tmp_path / "model.checkpoint" / "notes.txt"
-    notes.parent.mkdir()
-    notes.write_text("mine")
-    assert fit().exit_code == 0
-    assert list(notes.parent.iterdir()) == [notes]
+    folder = tmp_path / "model.checkpoint"
+    folder.mkdir()
+    theirs = ["model.safetensors", "notes.txt", "training.safetensors", "x.unfinished"]
+    for name in theirs:
+        (folder / name).write_text("mine")
+    assert fit("--set", "checkpoint_seconds=0").exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == theirs
 
 
 def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
@@ -160,7 +162,7 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     # One thread, as in this process: sums of another order would differ in the last digit.
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    checkpoints, fold = tmp_path / "broken.checkpoint", "fold-2-of-2.safetensors"
+    checkpoints, fold = tmp_path / "broken.checkpoint", "fold-2-of-2.cptuning-state"
 
     process = start(*words, "checkpoint_seconds=0", "--output", broken, env=environment, until=fold)
     wait_for_files(checkpoints, fold, process)

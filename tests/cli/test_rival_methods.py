@@ -159,15 +159,15 @@ def test_a_rivals_fit_that_is_killed_resumes_to_exactly_the_same_model(
     )  # fmt: skip
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     broken, whole = tmp_path / "broken", tmp_path / "whole"
-    file = f"{stage}.safetensors"
+    file = f"{stage}.cptuning-state"
     process = start(*words, "--output", broken, env=environment, until=file, times=5)
     wait_for_files(tmp_path / "broken.checkpoint", file, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not broken.exists()
     # As if it had been killed while it wrote: that must not stay for ever.
-    (tmp_path / "broken.checkpoint" / f"{file}.1.unfinished").mkdir()
-    (tmp_path / "broken.checkpoint" / f"{file}.1.unfinished" / ".tmp").touch()
+    (tmp_path / "broken.checkpoint" / f".{file}.1-ab.unfinished").mkdir()
+    (tmp_path / "broken.checkpoint" / f".{file}.1-ab.unfinished" / ".tmp").touch()
     assert run(*words, "--output", broken).exit_code == 0
     assert run(*words, "--output", whole).exit_code == 0
     for name in ("backbone/model.safetensors", "prompts.safetensors", "head.safetensors"):

@@ -171,12 +171,13 @@ classifier.save(output)
 
 
 def start(*arguments, **until):
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     pipes = {"stdout": None, "stderr": None}
     return start_python(SCRIPT, *arguments, env=environment, **pipes, **until)
 
 
-@pytest.mark.parametrize("stage", ["fold-2-of-2.safetensors", "training.safetensors"])
+@pytest.mark.parametrize("stage", ["fold-2-of-2.cptuning-state", "training.cptuning-state"])
 def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
     tiny_bert_folder, tmp_path, stage
 ):
@@ -197,7 +198,7 @@ def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
         assert all(torch.equal(expected[name], found[name]) for name in expected)
     facts = [(tmp_path / m / "cptuning.json").read_text() for m in ("unbroken", "resumed")]
     assert facts[0] == facts[1]
-    assert list(checkpoints.iterdir()) == [], "a saved model needs no checkpoint"
+    assert not checkpoints.exists(), "a saved model needs no checkpoint"
 
 
 @pytest.mark.parametrize(("folds", "has_dev"), [(0, False), (0, True), (3, False)])

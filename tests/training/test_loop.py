@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from cptuning.errors import CPTuningError
-from cptuning.training import Checkpointer, Processes, Score, train
+from cptuning.training import Processes, Score, train
+from tests.training.test_checkpoint import keeper_in
 from tests.training.test_plan import PLAN
 
 CPU = Processes(torch.device("cpu"))
@@ -233,7 +234,7 @@ def test_a_run_that_was_cut_off_ends_with_the_weights_of_an_unbroken_one(tmp_pat
     scores = {0: 0.1, 5: 0.6, 10: 0.6, 15: 0.7, 20: 0.2}
     unbroken = PullTask(scores)
     whole = train(unbroken, plan, CPU)
-    keeper = Checkpointer(tmp_path / "state.safetensors", "this run", seconds=0)
+    keeper = keeper_in(tmp_path, "this run", seconds=0)
     with pytest.raises(KilledError):
         train(PullTask(scores), plan, CPU, checkpointer=keeper, callbacks=[Killer(at)])
     log, resumed = Log(), PullTask(scores)
@@ -244,17 +245,16 @@ def test_a_run_that_was_cut_off_ends_with_the_weights_of_an_unbroken_one(tmp_pat
 
 
 def test_a_checkpoint_of_another_run_is_not_used(tmp_path, caplog):
-    path = tmp_path / "state.safetensors"
     with pytest.raises(KilledError):
         train(
             PullTask(),
             PLAN,
             CPU,
-            checkpointer=Checkpointer(path, "one", seconds=0),
+            checkpointer=keeper_in(tmp_path, "one", seconds=0),
             callbacks=[Killer(9)],
         )
     log = Log()
-    train(PullTask(), PLAN, CPU, checkpointer=Checkpointer(path, "other"), callbacks=[log])
+    train(PullTask(), PLAN, CPU, checkpointer=keeper_in(tmp_path, "other"), callbacks=[log])
     assert log.events[0] == ("start", "training", 0, 20)
     assert "another run" in caplog.text
 
@@ -273,13 +273,12 @@ def test_a_run_that_is_interrupted_saves_the_step_it_was_in_and_goes_on_from_the
             if step == 3:
                 signal.raise_signal(signal.SIGINT)
 
-    path = tmp_path / "state.safetensors"
     task, log = PullTask(), CtrlC()
     with pytest.raises(KeyboardInterrupt):
-        train(task, PLAN, CPU, checkpointer=Checkpointer(path, "one"), callbacks=[log])
+        train(task, PLAN, CPU, checkpointer=keeper_in(tmp_path, "one"), callbacks=[log])
     assert log.events[-1][0] == "end"
     resumed, again = PullTask(), Log()
-    train(resumed, PLAN, CPU, checkpointer=Checkpointer(path, "one"), callbacks=[again])
+    train(resumed, PLAN, CPU, checkpointer=keeper_in(tmp_path, "one"), callbacks=[again])
     assert again.events[0] == ("start", "training", 3, PLAN.steps)
     whole = PullTask()
     train(whole, PLAN, CPU)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Hashable
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,9 +110,6 @@ def fit(
     except KeyboardInterrupt:
         say(_stopped(checkpoints))
         raise typer.Exit(130) from None
-    finally:
-        with suppress(OSError):  # It holds what a next run can use, or something not ours.
-            checkpoints.rmdir()
     result = _result(classifier.training_, output, time.monotonic() - began)
     if as_json:
         print_json(result)
@@ -202,7 +198,9 @@ class _Resumed:
 
 
 def _stopped(checkpoints: Path) -> str:
-    if any(checkpoints.glob("*.safetensors")):
+    from cptuning.training import CheckpointFolder
+
+    if CheckpointFolder(checkpoints).holds_state:
         return (
             f"Stopped: the state is in {checkpoints}, "
             "give the same command again and training goes on from there."

@@ -15,7 +15,6 @@ import numpy as np
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
-from cptuning.files.atomic import clear_unfinished
 from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from cptuning.methods.evaluation_log import HeldOut
     from cptuning.methods.fitting import FitResult, Fitter, Run
     from cptuning.methods.task import Split
+    from cptuning.training import CheckpointFolder
 
 Array = np.ndarray[Any, Any]
 
@@ -237,7 +237,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=_seed(self.random_state),
             precision=self.precision,
             callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
-            checkpoint_folder=Path(self.checkpoint_dir) if self.checkpoint_dir else None,
+            checkpoints=self._checkpoints(),
             checkpoint_seconds=self.checkpoint_seconds,
         )
 
@@ -328,11 +328,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from cptuning.storage import save
 
         self._fitted()
+        checkpoints = self._checkpoints()
+        if checkpoints and checkpoints.is_within(Path(folder)):
+            checkpoints.clear()  # They would be in the model's way.
         save(self, Path(folder))
-        if self.checkpoint_dir is not None:  # The model is safe: its state in training can go.
-            for left in Path(self.checkpoint_dir).glob("*.safetensors"):
-                left.unlink()
-            clear_unfinished(Path(self.checkpoint_dir))
+        if checkpoints:  # The model is safe: the state of its training is not needed any more.
+            checkpoints.clear()
+
+    def _checkpoints(self) -> "CheckpointFolder | None":
+        if not self.checkpoint_dir:
+            return None
+        from cptuning.training import CheckpointFolder
+
+        return CheckpointFolder(Path(self.checkpoint_dir))
 
     @property
     def classes_(self) -> Array:

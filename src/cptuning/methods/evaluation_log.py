@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from cptuning.files.atomic import whole_file
 from cptuning.inference import fit_temperature, log_loss
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
-from cptuning.training import Score
+from cptuning.training import CheckpointFolder, Score
 
 _log = logging.getLogger("cptuning")
 
@@ -56,15 +55,16 @@ class HeldOut:
 class EvaluationLog:
     """The answers of one fold's model by step; in a file too, where a run may have to resume."""
 
-    path: Path | None = None
+    folder: CheckpointFolder | None = None
+    stage: str = ""
     fingerprint: str = ""
     writes: bool = True
     by_step: dict[int, HeldOut] = field(default_factory=dict)
     finished: bool = False
 
     def __post_init__(self) -> None:
-        if self.path is not None and self.path.is_file():
-            self._read(self.path)
+        if self.folder is not None:
+            self._read(self.folder.evaluations_file(self.stage))
 
     def add(self, step: int, answer: HeldOut) -> None:
         """Keep what was answered after so many steps."""
@@ -78,8 +78,9 @@ class EvaluationLog:
 
     def write(self) -> None:
         """Write all of them in place of what was there."""
-        if self.path is None or not self.writes:
+        if self.folder is None or not self.writes:
             return
+        path = self.folder.evaluations_file(self.stage)
         arrays = {
             f"{step}/{name}": getattr(answer, name)
             for step, answer in self.by_step.items()
@@ -87,13 +88,14 @@ class EvaluationLog:
         }
         facts = {"fingerprint": self.fingerprint, "finished": str(self.finished)}
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(self.path) as place:
+            with self.folder.writing(path) as place:
                 save_file(arrays, place, metadata=facts)
         except (OSError, SafetensorError) as error:
-            _log.warning("%s could not be written: %s", self.path, error)
+            _log.warning("%s could not be written: %s", path, error)
 
     def _read(self, path: Path) -> None:
+        if not path.is_file():
+            return
         try:
             with safe_open(path, framework="numpy") as file:
                 facts = file.metadata() or {}

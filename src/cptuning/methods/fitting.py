@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -19,6 +18,7 @@ from cptuning.methods.training_settings import TrainingSettings
 from cptuning.training import (
     Callback,
     Checkpointer,
+    CheckpointFolder,
     History,
     Processes,
     Score,
@@ -42,7 +42,7 @@ class Run:
     seed: int = 0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     callbacks: Sequence[Callback] = ()
-    checkpoint_folder: Path | None = None
+    checkpoints: CheckpointFolder | None = None
     checkpoint_seconds: float = 30.0
 
 
@@ -187,14 +187,13 @@ class Fitter(Generic[T]):
         self.learner.module.load_state_dict(self._initial)
         name = f"{self.title} {name}".strip()
         checkpointer, answers = None, EvaluationLog()
-        if self.run.checkpoint_folder is not None:
+        if self.run.checkpoints is not None:
             mark = self._fingerprint(name, split, stop_after)
-            place = self.run.checkpoint_folder / name.replace(" ", "-")
             checkpointer = Checkpointer(
-                place.with_suffix(".safetensors"), mark, self.run.checkpoint_seconds
+                self.run.checkpoints, name, mark, self.run.checkpoint_seconds
             )
             answers = EvaluationLog(
-                place.with_suffix(".answers.safetensors"), mark, writes=self.run.processes.is_main
+                self.run.checkpoints, name, mark, writes=self.run.processes.is_main
             )
         task = self.learner.task(split, answers)
         callbacks = self.run.callbacks if self.run.processes.is_main else ()

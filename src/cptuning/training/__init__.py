@@ -1,6 +1,6 @@
 """One loop for every method: optimiser, schedule, best weights, checkpoints, progress."""
 
-from cptuning.training.checkpoint import Checkpointer
+from cptuning.training.checkpoint import Checkpointer, CheckpointFolder
 from cptuning.training.chunks import chunk_count, in_chunks, recomputed
 from cptuning.training.loop import (
     Callback,
@@ -17,6 +17,7 @@ from cptuning.training.progress import ProgressBar
 
 __all__ = [
     "Callback",
+    "CheckpointFolder",
     "Checkpointer",
     "History",
     "Processes",

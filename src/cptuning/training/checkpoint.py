@@ -1,12 +1,13 @@
-"""A run's state in one file, written so that a crash at any moment leaves a whole one."""
+"""The state of a run, in files that a crash at any moment leaves whole, and their folder."""
 
 import json
 import logging
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,66 @@ from cptuning.files.atomic import whole_file
 
 _log = logging.getLogger("cptuning")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True)
+class CheckpointFolder:
+    """The folder of a run's checkpoints.
+
+    Other files may lie in it. So only files with a suffix of its own are listed and removed, and
+    those only if its marker file is there: a run wrote to this folder.
+    """
+
+    path: Path
+    marker = ".cptuning-checkpoints"
+    state_suffix = ".cptuning-state"
+    evaluations_suffix = ".cptuning-evaluations"
+
+    def state_file(self, stage: str) -> Path:
+        """Where the state of a training is.
+
+        >>> CheckpointFolder(Path("run")).state_file("fold 1 of 2").name
+        'fold-1-of-2.cptuning-state'
+        """
+        return self.path / f"{stage.replace(' ', '-')}{self.state_suffix}"
+
+    def evaluations_file(self, stage: str) -> Path:
+        """Where the evaluations of a training are."""
+        return self.path / f"{stage.replace(' ', '-')}{self.evaluations_suffix}"
+
+    @property
+    def holds_state(self) -> bool:
+        """Whether a training can be resumed from here."""
+        return self._has_marker and any(self.path.glob(f"*{self.state_suffix}"))
+
+    def is_within(self, folder: Path) -> bool:
+        """Whether it is this folder, or lies in it."""
+        return self.path.resolve().is_relative_to(folder.resolve())
+
+    @contextmanager
+    def writing(self, file: Path) -> Iterator[Path]:
+        """A place to write one of the folder's files at, from where it moves to its own."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / self.marker).touch()
+        with whole_file(file) as place:
+            yield place
+
+    def clear(self) -> None:
+        """Remove what runs have written here, and the folder itself if nothing else is in it."""
+        if not self._has_marker:
+            return
+        for suffix in (self.state_suffix, self.evaluations_suffix):
+            for file in self.path.glob(f"*{suffix}"):
+                file.unlink(missing_ok=True)
+        for left_by_a_kill in self.path.glob(".*.cptuning-*.unfinished"):
+            shutil.rmtree(left_by_a_kill, ignore_errors=True)
+        (self.path / self.marker).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    @property
+    def _has_marker(self) -> bool:
+        return (self.path / self.marker).is_file()
 
 
 @dataclass(frozen=True)
@@ -73,7 +134,9 @@ class Checkpoint:
 class Checkpointer:
     """Saves a run now and then, and finds it again if it is the same run."""
 
-    path: Path
+    folder: CheckpointFolder
+    stage: str
+    """The name of the training, of which a run has several."""
     fingerprint: str
     """Settings and data of the run: a checkpoint of another one is not used."""
     seconds: float = 30.0
@@ -84,6 +147,11 @@ class Checkpointer:
 
     def __post_init__(self) -> None:
         self._last = time.monotonic()
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self.folder.state_file(self.stage)
 
     def is_due(self) -> bool:
         """Whether enough time has passed since the last save, or somebody wants to stop."""
@@ -122,8 +190,7 @@ class Checkpointer:
         facts = {"step": checkpoint.step, "fingerprint": self.fingerprint, **checkpoint.facts}
         try:
             contiguous = {name: t.cpu().contiguous() for name, t in tensors.items()}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(self.path) as place:
+            with self.folder.writing(self.path) as place:
                 save_file(contiguous, place, metadata={"facts": json.dumps(facts)})
         except (OSError, SafetensorError) as error:
             # A full disk must not end hours of training that could still finish.
