@@ -17,7 +17,7 @@ class Absent:
 
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in ABSENT:
-            raise ImportError(f"No module named {name!r}", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def examples(rows):

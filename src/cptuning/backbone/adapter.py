@@ -1,8 +1,10 @@
 """One adapter for every architecture: prompt vectors in, features at the wanted positions out."""
 
 import inspect
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,17 +22,6 @@ from cptuning.prompting import Batch
 
 Features = Literal["head", "hidden"]
 IntArray = NDArray[np.int64]
-
-
-class PassThrough(nn.Module):
-    """Stands in the decoder's place, so that a model's ``logits`` are the decoder's input."""
-
-    # Several models touch their decoder's bias when they run or when it is exchanged.
-    bias = None
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Give back what came in."""
-        return features
 
 
 class PromptedEncoder(nn.Module):
@@ -60,6 +51,7 @@ class PromptedEncoder(nn.Module):
         self.register_buffer("centre", torch.zeros(self._width(), device=rows.device))
         self.takes_types = getattr(self.model.config, "type_vocab_size", 0) > 1
         if self.has_head:
+            _install_hooks(self.model)
             _refuse_unreadable_heads(self.model)
 
     def forward(
@@ -93,9 +85,8 @@ class PromptedEncoder(nn.Module):
         if not self.has_head:
             hidden: Tensor = self.model(**inputs)[0][rows, columns]
             return hidden, hidden
-        with _wanted_only(self.model, rows, columns) as taken:
-            decoder_inputs: Tensor = self.model(**inputs).logits
-        return decoder_inputs if self.features == "head" else taken[0], decoder_inputs
+        hidden, decoder_inputs = _pass_up_to_decoder(self.model, inputs, rows, columns)
+        return decoder_inputs if self.features == "head" else hidden, decoder_inputs
 
     def _read_in_shared_rows(
         self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
@@ -187,31 +178,72 @@ def to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:
     }
 
 
-@contextmanager
-def _wanted_only(model: PreTrainedModel, rows: Tensor, columns: Tensor) -> Iterator[list[Tensor]]:
-    """Inside, the head runs on the wanted positions alone and stops short of the decoder.
+@dataclass
+class _Pass:
+    """A forward pass of which only some positions are wanted, up to the decoder's input."""
 
-    Yields a list that will hold the last hidden states at those positions.
+    rows: Tensor
+    columns: Tensor
+    hidden: Tensor | None = None
+    decoder_inputs: Tensor | None = None
+
+
+class _ThisThread(threading.local):
+    """The pass that a thread is in: several may run through one model at the same time."""
+
+    current: _Pass | None = None
+
+
+_this_thread = _ThisThread()
+
+
+def _install_hooks(model: PreTrainedModel) -> None:
+    """Let the model leave out what a pass does not want; all other calls of it stay as they are.
+
+    The hooks are the same for every model and every call, so the model is never changed while it
+    runs, and copies of it have them too.
     """
-    taken: list[Tensor] = []
-
-    def take(_module: nn.Module, _inputs: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[rows, columns]
-        taken.append(output.last_hidden_state)
-        return output
-
+    if _keep_wanted not in model.base_model._forward_hooks.values():
+        model.base_model.register_forward_hook(_keep_wanted)
     decoder = model.get_output_embeddings()
-    hook = model.base_model.register_forward_hook(take)
-    model.set_output_embeddings(PassThrough())
+    if _skip_decoder not in decoder._forward_pre_hooks.values():
+        decoder.register_forward_pre_hook(_skip_decoder)
+
+
+def _keep_wanted(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+    """Behind the encoder: the head sees the wanted positions alone."""
+    current = _this_thread.current
+    if current is not None:
+        current.hidden = output.last_hidden_state[current.rows, current.columns]
+        output.last_hidden_state = current.hidden
+    return output
+
+
+def _skip_decoder(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """In front of the decoder: keep its input, and leave it none to work on."""
+    current = _this_thread.current
+    if current is None:
+        return inputs
+    current.decoder_inputs = inputs[0]
+    return (inputs[0][:0],)
+
+
+def _pass_up_to_decoder(
+    model: PreTrainedModel, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The last hidden states and the decoder's inputs at the wanted positions."""
+    _this_thread.current = current = _Pass(rows, columns)
     try:
-        yield taken
+        model(**inputs)
     finally:
-        model.set_output_embeddings(decoder)
-        hook.remove()
+        _this_thread.current = None
+    if current.hidden is None or current.decoder_inputs is None:
+        raise ValueError("The head does not run its encoder and its decoder.")
+    return current.hidden, current.decoder_inputs
 
 
 def _refuse_unreadable_heads(model: PreTrainedModel) -> None:
-    """Some heads read their decoder's weights (MobileBERT's): nothing can stand in for it."""
+    """Some heads do not end in the decoder that the model names (MobileBERT's)."""
     table, decoder = model.get_input_embeddings(), model.get_output_embeddings()
     zero = torch.zeros(1, 1, dtype=torch.long, device=model.device)
     cause = None
@@ -219,8 +251,7 @@ def _refuse_unreadable_heads(model: PreTrainedModel) -> None:
         try:
             inputs = {"inputs_embeds": table(zero), "attention_mask": zero + 1}
             whole = model(**inputs).logits[0]
-            with _wanted_only(model, zero[0], zero[0]):
-                decoder_inputs = model(**inputs).logits
+            _, decoder_inputs = _pass_up_to_decoder(model, inputs, zero[0], zero[0])
             gap = (decoder(decoder_inputs) - whole).abs().max()
             if gap <= 1e-3 * whole.abs().max():
                 return

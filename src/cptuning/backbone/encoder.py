@@ -44,7 +44,7 @@ class TextEncoder:
                 raise ValueError(f"its {name} are of another shape")
             with torch.no_grad():
                 mine.copy_(own[name])
-        return cls(layout, module.to(device), backbone)
+        return cls(layout, module.to(device).eval(), backbone)
 
     def save(self, folder: Path) -> None:
         """Write the backbone as transformers does, and beside it what is CP-Tuning's own."""

@@ -106,7 +106,8 @@ class _Embedder(nn.Module):
 
         # Without padding there is nothing to mask; and with one row left, it is the wanted one.
         every = torch.arange(input_ids.shape[0])
-        hook = self.encoder.model.base_model.register_forward_hook(take)
+        # In front of the adapter's own hook, which then finds one row.
+        hook = self.encoder.model.base_model.register_forward_hook(take, prepend=True)
         try:
             features, _ = self.encoder(input_ids, None, token_type_ids, every, 0 * every)
         finally:
