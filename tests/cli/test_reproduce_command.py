@@ -1,19 +1,26 @@
 """cptuning reproduce and compare, as a user meets them."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.experiments.conftest import BAD, GOOD, write_dataset
+from typer.main import get_command
+
+from cptuning.cli import app
+from cptuning.experiments.__main__ import make_parser
+from cptuning.experiments.request import Request, parse_request
+from cptuning.experiments.studies import STUDIES
 
 
 @pytest.fixture
 def reproduce(run, tiny, tmp_path):
     write_dataset(tmp_path / "data", "CR", {"negative": BAD, "positive": GOOD})
 
-    def command(what, *more, output="results"):
+    def command(study, *more, output="results"):
         words = ["--data", tmp_path / "data", "--backbone", tiny("bert"), "--datasets", "CR"]
         words += ["--steps", "1", "--fast", "--device", "cpu", "--output", tmp_path / output]
-        return run("reproduce", what, *words, *more)
+        return run("reproduce", study, *words, *more)
 
     return command
 
@@ -40,6 +47,7 @@ def test_a_table_beside_the_paper_s_then_the_same_from_the_records(reproduce, ru
     [
         (("maine",), "error: There is no study 'maine': use one of main,"),
         (("main", "--seeds", "x"), "error: --seeds is 'x': give whole numbers, such as 13,21."),
+        (("main", "--steps", "few"), "error: --steps is 'few': give a whole number."),
         (("main", "--methods", "gpt"), "error: There is no method 'gpt'"),
         (("main", "--runner", "slurm"), "error: There is no runner 'slurm'"),
         (("main", "--backbone", "no-such"), "error: The backbone 'no-such' is neither"),
@@ -51,6 +59,52 @@ def test_a_mistake_is_a_sentence(reproduce, words, sentence):
     assert result.exit_code == 2
     assert result.stderr.startswith(sentence)
     assert result.stderr.count("\n") == 1
+
+
+def test_both_command_lines_have_the_same_options_with_the_same_defaults():
+    typed = {
+        parameter.name: (parameter.opts[0], parameter.default, parameter.required)
+        for parameter in get_command(app).commands["reproduce"].params
+    }
+    plain = {
+        action.dest: (action.option_strings or [action.dest])[0]
+        for action in make_parser()._actions
+    }
+    defaults = vars(make_parser().parse_args(["main"])) | {"study": None}
+    del plain["help"]
+    assert typed == {name: (flag, defaults[name], name == "study") for name, flag in plain.items()}
+    assert parse_request(vars(make_parser().parse_args(["main"]))) == Request("main")
+
+
+def test_a_request_is_read_from_every_option(monkeypatch):
+    words = "tsne --output o --backbone b --datasets MR,CR --seeds 1,2 --methods pet --steps 3"
+    words += " --device cpu --precision float32 --workers 4 --runner ray --publish p --data d"
+    words += " --tune --fast --dry-run --report-only"
+    assert parse_request(vars(make_parser().parse_args(words.split()))) == Request(
+        "tsne",
+        output=Path("o"),
+        backbone="b",
+        datasets=("MR", "CR"),
+        seeds=(1, 2),
+        methods=("pet",),
+        steps=3,
+        device="cpu",
+        precision="float32",
+        workers=4,
+        runner="ray",
+        publish=Path("p"),
+        data=Path("d"),
+        tune=True,
+        fast=True,
+        dry_run=True,
+        report_only=True,
+    )
+
+
+def test_the_help_of_both_lists_every_study(run):
+    for text in (run("reproduce", "--help").stdout, make_parser().format_help()):
+        words = text.replace(",", " ").replace(";", " ").split()
+        assert set(STUDIES) <= set(words)
 
 
 def test_compare_needs_results(run, tmp_path):

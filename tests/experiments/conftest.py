@@ -3,8 +3,8 @@
 import pytest
 
 from cptuning.data.writing import open_writer
-from cptuning.experiments.plan import Request
 from cptuning.experiments.reproduce import reproduce
+from cptuning.experiments.request import Request
 
 NOUNS = (
     "movie",
@@ -65,7 +65,7 @@ def data(tmp_path_factory):
 def request_for(data, tiny, tmp_path):
     """Makes requests on a tiny backbone."""
 
-    def make(what="main", **changes):
+    def make(study="main", **changes):
         usual = {
             "output": tmp_path / "results",
             "backbone": str(tiny("bert")),
@@ -77,7 +77,7 @@ def request_for(data, tiny, tmp_path):
             "device": "cpu",
             "fast": True,
         }
-        return Request(what, **usual | changes)
+        return Request(study, **usual | changes)
 
     return make
 
@@ -86,9 +86,9 @@ def request_for(data, tiny, tmp_path):
 def run(request_for):
     """Runs a request; gives what was said and the files that were written."""
 
-    def reproduced(what="main", **changes):
+    def reproduced(study="main", **changes):
         said = []
-        files = reproduce(request_for(what, **changes), said.append)
+        files = reproduce(request_for(study, **changes), said.append)
         return said, {path.name: path for path in files}
 
     return reproduced

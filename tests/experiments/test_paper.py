@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cptuning.experiments.paper import paper, paper_scores
-from cptuning.experiments.plan import plan
+from cptuning.experiments.planning import plan
 from cptuning.experiments.studies import PAPER_METHODS, STUDIES
 
 # As printed in the last column of the paper's main table.

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from cptuning.experiments import pictures
-from cptuning.experiments.keys import current_form, first_form, key_of
-from cptuning.experiments.plan import Request, plan
-from cptuning.experiments.records import Records
+from cptuning.experiments.directory import ResultDirectory
+from cptuning.experiments.planning import plan
 from cptuning.experiments.reproduce import reproduce
-from cptuning.experiments.studies import STUDIES
+from cptuning.experiments.request import Request
+from cptuning.experiments.run_keys import current_form, first_form, key_of
+from cptuning.experiments.studies import STUDIES, tsne
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "embedded"
-RECORDS = Records(PUBLISHED)
+RECORDS = ResultDirectory(PUBLISHED)
 
 
 def no_layout(embeddings):
@@ -31,7 +31,7 @@ def copy(tmp_path_factory):
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_records_make_the_published_report_to_the_letter(study, copy, monkeypatch):
-    monkeypatch.setattr(pictures, "project", no_layout)
+    monkeypatch.setattr(tsne, "project", no_layout)
     names = [f"{study}.md", f"{study}.csv", f"{study}.tex"]
     for name in names:
         (copy / name).unlink()

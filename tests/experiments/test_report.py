@@ -11,14 +11,14 @@ from scipy import stats
 
 from cptuning.data import PAPER_DATASETS
 from cptuning.errors import CPTuningError
-from cptuning.experiments.compare import caveats, compare
-from cptuning.experiments.plan import Cell
-from cptuning.experiments.records import Records
-from cptuning.experiments.report import write_report
-from cptuning.experiments.results import Scores, outcomes
-from cptuning.experiments.sections import document
+from cptuning.experiments.cells import Cell
+from cptuning.experiments.comparison import caveats, compare
+from cptuning.experiments.directory import ResultDirectory
+from cptuning.experiments.report.builder import build_report
+from cptuning.experiments.report.formats import write_report
+from cptuning.experiments.scores import Scores
 from cptuning.experiments.statistics import paired_t_test
-from cptuning.experiments.studies import METHOD_ROWS, STUDIES
+from cptuning.experiments.studies import METHOD_ROWS, STUDIES, in_study_order
 
 SEEDS = (13, 21, 42, 87, 100)
 ROBERTA = {"name": "roberta-large", "weights": "r", "parameters": 355_000_000}
@@ -27,7 +27,7 @@ SMALL = {"name": "embedded", "weights": "e", "parameters": 28_000_000}
 
 def made_up(folder, scores, study="main", backbone=SMALL, **changes):
     """A directory with the given test accuracies in %: (row, dataset[, variant]) to one a seed."""
-    records, cells = Records(folder), []
+    directory, cells = ResultDirectory(folder), []
     for place, values in scores.items():
         row, dataset, variant = (*place, "")[:3]
         for seed, value in zip(SEEDS, values, strict=False):
@@ -37,7 +37,7 @@ def made_up(folder, scores, study="main", backbone=SMALL, **changes):
                 "method": "pet",
                 "settings": {"learning_rate": 1e-4, "batch_size": 8, "steps": 40},
             }
-            records.write(
+            directory.write(
                 "runs",
                 key,
                 {
@@ -53,14 +53,14 @@ def made_up(folder, scores, study="main", backbone=SMALL, **changes):
             test |= {"rows": 408, "dev_accuracy": 0.9}
             if dataset in ("MRPC", "QQP"):
                 test["f1"] = 0.6
-            records.write("tests", key, test)
+            directory.write("tests", key, test)
             cells.append(cell)
-    records.add_to_plan(cells, backbone)
-    return Records(folder)
+    directory.add_to_plan(cells, backbone)
+    return ResultDirectory(folder)
 
 
-def lines_of(records, study, table=0):
-    section = document(records, [STUDIES[study]]).sections[0]
+def lines_of(directory, study, table=0):
+    section = build_report(directory, [STUDIES[study]]).sections[0]
     return {
         (i, line.name): [v.whole + v.mark for v in line.values]
         for i, line in enumerate(section.tables[table].lines)
@@ -83,19 +83,19 @@ def test_the_t_test_is_single_tailed_and_paired():
 
 
 def test_ours_the_paper_s_the_majority_and_the_difference(tmp_path):
-    records = made_up(
+    directory = made_up(
         tmp_path,
         {("pet", "MRPC"): THEIRS, ("cp-tuning", "MRPC"): OURS},
     )
-    lines = lines_of(records, "main")
+    lines = lines_of(directory, "main")
     assert lines[0, "majority"] == ["68.4", "68.4"]
     assert lines[1, "PET"] == ["79.4 ± 2.3†", "79.4"]
     assert lines[2, "the paper"] == ["66.23", "66.23"]
     assert lines[3, "difference"] == ["+13.2", "+13.2"]
     assert lines[4, "CP-Tuning"] == ["82.0 ± 1.6", "82.0"]
     assert lines[6, "difference"] == ["+9.4", "+9.4"]
-    assert lines_of(records, "main", 1)[0, "PET"] == ["60.0 ± 0.0", "60.0"]
-    assert lines_of(records, "main", 2) == {(0, "against PET"): ["+2.6 (p –)", "+2.6 (p 0.003)"]}
+    assert lines_of(directory, "main", 1)[0, "PET"] == ["60.0 ± 0.0", "60.0"]
+    assert lines_of(directory, "main", 2) == {(0, "against PET"): ["+2.6 (p –)", "+2.6 (p 0.003)"]}
 
 
 def test_the_test_over_tasks_is_the_paper_s(tmp_path):
@@ -104,7 +104,7 @@ def test_the_test_over_tasks_is_the_paper_s(tmp_path):
     for name, (own, pet) in paper.items():
         scores["cp-tuning", name] = [own] * 5
         scores["pet", name] = [pet] * 5
-    found = Scores.of(outcomes(made_up(tmp_path, scores)))
+    found = Scores.of(made_up(tmp_path, scores).outcomes())
     expected = stats.ttest_rel((90, 85, 88), (80, 82, 87), alternative="greater").pvalue
     test = found.over_tasks("cp-tuning", "pet")
     assert test.p == pytest.approx(expected)
@@ -112,9 +112,9 @@ def test_the_test_over_tasks_is_the_paper_s(tmp_path):
 
 
 def test_the_best_of_ours_is_bold_and_the_backbone_is_told_plainly(tmp_path):
-    records = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
     files = {
-        path.name: path.read_text() for path in write_report(records, [STUDIES["main"]], "main")
+        path.name: path.read_text() for path in write_report(directory, [STUDIES["main"]], "main")
     }
     assert set(files) == {"main.md", "main.tex", "main.csv", "main.html"}
     warning = "The backbone is embedded (28.0 M parameters), not the paper&#x27;s RoBERTa-large"
@@ -129,13 +129,13 @@ def test_the_best_of_ours_is_bold_and_the_backbone_is_told_plainly(tmp_path):
 
 
 def test_the_paper_s_own_backbone_needs_no_warning(tmp_path):
-    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS}, backbone=ROBERTA)
-    assert document(records, [STUDIES["main"]]).warnings == []
+    directory = made_up(tmp_path, {("cp-tuning", "MR"): OURS}, backbone=ROBERTA)
+    assert build_report(directory, [STUDIES["main"]]).warnings == []
 
 
 def test_csv_has_a_row_a_seed(tmp_path):
-    records = made_up(tmp_path, {("cp-tuning", "MRPC"): OURS})
-    write_report(records, [STUDIES["main"]], "main")
+    directory = made_up(tmp_path, {("cp-tuning", "MRPC"): OURS})
+    write_report(directory, [STUDIES["main"]], "main")
     rows = list(csv.DictReader((tmp_path / "main.csv").open()))
     assert [row["seed"] for row in rows] == [str(seed) for seed in SEEDS]
     assert rows[0]["accuracy"] == "0.8"
@@ -167,8 +167,8 @@ def test_prompts_have_mean_deviation_and_tests_on_both(tmp_path):
 def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
     rows = [row.name for row in STUDIES["parameters"].rows("MR")]
     scores = {(row, name): OURS[:2] for row in rows for name in ("MR", "MRPC")}
-    records = made_up(tmp_path, scores, "parameters")
-    files = write_report(records, [STUDIES["parameters"]], "parameters")
+    directory = made_up(tmp_path, scores, "parameters")
+    files = write_report(directory, [STUDIES["parameters"]], "parameters")
     pictures = sorted(path.name for path in files if path.suffix == ".png")
     assert pictures == [
         "parameters-contrastive-weight.png",
@@ -179,7 +179,7 @@ def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
     html = (tmp_path / "parameters.html").read_text()
     assert html.count("<svg") == 4
     assert "MRPC" in html[html.index("<svg") : html.index("</svg>")]
-    tables = document(records, [STUDIES["parameters"]]).sections[0].tables
+    tables = build_report(directory, [STUDIES["parameters"]]).sections[0].tables
     assert [table.lines[1].name for table in tables] == ["m = 0", "1/τn = 1", "ξ = 1", "λ = 0.1"]
     assert tables[2].caption == "Test accuracy in %, by ξ"
 
@@ -187,8 +187,8 @@ def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
 def test_the_main_table_has_a_picture_of_the_averages(tmp_path):
     names = ("SST-2", "MR")
     scores = {(row, name): OURS for row in ("pet", "cp-tuning") for name in names}
-    records = made_up(tmp_path, scores | {("warp", "MR"): THEIRS})
-    [picture] = document(records, [STUDIES["main"]]).sections[0].pictures
+    directory = made_up(tmp_path, scores | {("warp", "MR"): THEIRS})
+    [picture] = build_report(directory, [STUDIES["main"]]).sections[0].pictures
     assert "PET" in picture.svg
     assert "CP-Tuning" in picture.svg
     assert "WARP" not in picture.svg  # It has no average yet.
@@ -196,8 +196,8 @@ def test_the_main_table_has_a_picture_of_the_averages(tmp_path):
 
 
 def test_a_table_in_latex_has_a_label_and_keeps_what_belongs_together_together(tmp_path):
-    records = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
-    write_report(records, [STUDIES["main"]], "main")
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    write_report(directory, [STUDIES["main"]], "main")
     latex = (tmp_path / "main.tex").read_text()
     assert [f"\\label{{tab:main-{n}}}" in latex for n in (1, 2, 3)] == [True, True, False]
     assert latex.count("\\addlinespace") == 2
@@ -222,24 +222,24 @@ def test_the_two_rules_for_the_step_are_compared_method_by_method(tmp_path):
 def test_a_fast_version_never_takes_the_place_of_a_whole_one(tmp_path):
     whole = Cell("main", "pet", "MR", 13, "pet", ("a", "b", "c"))
     fast = replace(whole, keys=("a", "b"), fast=True)
-    records = Records(tmp_path)
-    records.add_to_plan([fast], SMALL)
-    records.add_to_plan([replace(fast, seed=21)], SMALL)
-    records.add_to_plan([whole], SMALL)
+    directory = ResultDirectory(tmp_path)
+    directory.add_to_plan([fast], SMALL)
+    directory.add_to_plan([replace(fast, seed=21)], SMALL)
+    directory.add_to_plan([whole], SMALL)
     with pytest.raises(CPTuningError, match=r"holds the whole of this study: choose another"):
-        records.add_to_plan([fast], SMALL)
-    assert records.planned() == [whole, replace(fast, seed=21)]
+        directory.add_to_plan([fast], SMALL)
+    assert directory.planned() == [whole, replace(fast, seed=21)]
 
 
 def test_what_tuning_chose_is_in_the_report(tmp_path):
-    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS, ("pet", "MR"): THEIRS})
+    directory = made_up(tmp_path, {("cp-tuning", "MR"): OURS, ("pet", "MR"): THEIRS})
     tried = [
         {"margin": 0.3, "tau_n": 0.125, "xi": 2.0, "contrastive_weight": 0.5, "k": 3},
         {"margin": 0.1, "tau_n": 0.25, "xi": 4.0, "contrastive_weight": 0.7, "k": 9},
     ]
     cells = []
-    for cell in records.planned():
-        run = records.run(cell.keys[0])
+    for cell in directory.planned():
+        run = directory.run(cell.keys[0])
         keys = []
         for number, values in enumerate(tried if cell.row == "cp-tuning" else []):
             key = f"{cell.keys[0]}-{number}"
@@ -248,16 +248,16 @@ def test_what_tuning_chose_is_in_the_report(tmp_path):
             accuracy = 0.9 if (number == 1) == (cell.seed != SEEDS[0]) else 0.8
             configuration = run["configuration"] | {"settings": settings}
             dev = {"accuracy": accuracy, "log_loss": 0.1}
-            records.write(
+            directory.write(
                 "runs", key, run | {"key": key, "configuration": configuration, "dev": dev}
             )
-            records.write("tests", key, records.test(cell.keys[0]) | {"key": key})
+            directory.write("tests", key, directory.test(cell.keys[0]) | {"key": key})
             keys.append(key)
         if keys:
             cells.append(replace(cell, keys=tuple(keys)))
-    records.add_to_plan(cells, SMALL)
-    records = Records(tmp_path)
-    tables = document(records, [STUDIES["main"]]).sections[0].tables
+    directory.add_to_plan(cells, SMALL)
+    directory = ResultDirectory(tmp_path)
+    tables = build_report(directory, [STUDIES["main"]]).sections[0].tables
     (table,) = [table for table in tables if table.caption.startswith("What the tuning chose")]
     (line,) = table.lines
     assert line.name == "CP-Tuning, MR"
@@ -268,7 +268,7 @@ def test_what_tuning_chose_is_in_the_report(tmp_path):
         "0.7 (0.5 to 0.7)",
         "9 (3 to 9)",
     ]
-    write_report(records, [STUDIES["main"]], "main")
+    write_report(directory, [STUDIES["main"]], "main")
     rows = list(csv.DictReader((tmp_path / "main.csv").read_text().splitlines()))
     ours = [row for row in rows if row["row"] == "cp-tuning"]
     assert [row["margin"] for row in ours] == ["0.3", "0.1", "0.1", "0.1", "0.1"]
@@ -276,17 +276,17 @@ def test_what_tuning_chose_is_in_the_report(tmp_path):
 
 
 def test_what_is_missing_failed_or_fast_is_said(tmp_path):
-    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS}, fast=True)
+    directory = made_up(tmp_path, {("cp-tuning", "MR"): OURS}, fast=True)
     failed = Cell("main", "pet", "MR", 13, "pet", ("failed",))
     missing = Cell("main", "warp", "MR", 13, "warp", ("missing",))
     run = json.loads((tmp_path / "runs" / "main-cp-tuning-MR--13.json").read_text())
     del run["dev"]
-    records.write("runs", "failed", run | {"failed": "The word is not in the vocabulary."})
-    records.add_to_plan([failed, missing], SMALL)
-    section = document(Records(tmp_path), [STUDIES["main"]]).sections[0]
+    directory.write("runs", "failed", run | {"failed": "The word is not in the vocabulary."})
+    directory.add_to_plan([failed, missing], SMALL)
+    section = build_report(ResultDirectory(tmp_path), [STUDIES["main"]]).sections[0]
     assert section.warnings == [
-        "Not finished: 1 of 7 cells are still to be run. What is shown is of splits 21, 42, 87, "
-        "100, where every row is there.",
+        "Not finished: 1 of 7 cells are still to be run. Shown: splits 21, 42, 87, 100, "
+        "for which every row is finished.",
         "PET on MR failed in 1 run: The word is not in the vocabulary.",
     ]
     assert any("fast version" in fact for fact in section.facts)
@@ -294,38 +294,38 @@ def test_what_is_missing_failed_or_fast_is_said(tmp_path):
 
 
 def test_rows_of_an_unfinished_study_are_means_over_the_same_splits(tmp_path):
-    records = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
     later = [Cell("main", "pet", name, 87, "pet", (f"later {name}",)) for name in ("MR", "CR")]
-    records.add_to_plan(later, SMALL)
-    records = Records(tmp_path)
+    directory.add_to_plan(later, SMALL)
+    directory = ResultDirectory(tmp_path)
     kept = [0, 1, 2, 4]  # all but split 87, the fourth
-    lines = {name: values for (_, name), values in lines_of(records, "main").items()}
+    lines = {name: values for (_, name), values in lines_of(directory, "main").items()}
     for name, scores in (("PET", THEIRS), ("CP-Tuning", OURS)):
         assert lines[name][0].startswith(f"{np.mean([scores[i] for i in kept]):.1f} ± ")
     assert (
-        "splits 13, 21, 42, 100, where"
-        in document(records, [STUDIES["main"]]).sections[0].warnings[0]
+        "Shown: splits 13, 21, 42, 100, for"
+        in build_report(directory, [STUDIES["main"]]).sections[0].warnings[0]
     )
 
 
 def test_without_a_whole_split_all_that_is_there_is_shown_and_said(tmp_path):
-    records = made_up(tmp_path, {("cp-tuning", "MR"): OURS[:2]})
-    records.add_to_plan(
+    directory = made_up(tmp_path, {("cp-tuning", "MR"): OURS[:2]})
+    directory.add_to_plan(
         [Cell("main", "pet", "MR", seed, "pet", (f"later {seed}",)) for seed in SEEDS[:2]], SMALL
     )
-    [section] = document(Records(tmp_path), [STUDIES["main"]]).sections
+    [section] = build_report(ResultDirectory(tmp_path), [STUDIES["main"]]).sections
     assert section.tables[0].lines[1].values[0].whole.startswith("81.0")
     assert section.warnings[0].endswith("Rows may be means over different splits.")
 
 
 def test_a_run_that_was_paused_does_not_change_what_one_takes(tmp_path):
-    records = made_up(tmp_path, {("pet", "MR"): THEIRS})
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS})
     key = "main-pet-MR--13"
-    records.write("runs", key, records.run(key) | {"seconds": 300.0})
-    write_report(Records(tmp_path), [STUDIES["main"]], "main")
+    directory.write("runs", key, directory.run(key) | {"seconds": 300.0})
+    write_report(ResultDirectory(tmp_path), [STUDIES["main"]], "main")
     report = (tmp_path / "main.md").read_text()
     assert "A run takes, in the median: pet 0.50 s." in report
-    assert "5 training runs, 5 min added up, on cpu." in report
+    assert "5 training runs, 5 min in total, on cpu." in report
 
 
 def test_two_directories_are_compared_split_by_split(tmp_path):
@@ -350,15 +350,15 @@ def test_a_comparison_tells_what_else_differs(tmp_path):
     assert caveats(one.folder, one.folder) == []
     made_up(other, {("pet", "MR"): THEIRS}, backbone=ROBERTA)
     assert caveats(one.folder, other) == ["The backbones differ: embedded and roberta-large."]
-    tests = Records(other)
+    tests = ResultDirectory(other)
     for cell in tests.planned():
         (tests.folder / "tests" / f"{cell.keys[0]}.json").unlink()
         tests.write("tests", cell.keys[0], {"accuracy": 0.5, "sha256": "of another file"})
     assert caveats(one.folder, other)[1:] == ["The test sets differ: MR."]
-    grid = [replace(cell, keys=(*cell.keys, "more")) for cell in Records(other).planned()]
-    Records(other).add_to_plan(grid, ROBERTA)
+    grid = [replace(cell, keys=(*cell.keys, "more")) for cell in ResultDirectory(other).planned()]
+    ResultDirectory(other).add_to_plan(grid, ROBERTA)
     for cell in grid:
-        Records(other).write("runs", "more", one.run(cell.keys[0]))
+        ResultDirectory(other).write("runs", "more", one.run(cell.keys[0]))
     assert caveats(one.folder, other)[2:] == [
         "Dev chose among more configurations in one of them than in the other: pet."
     ]
@@ -380,16 +380,16 @@ def test_step_budgets_and_candidate_caps_are_stated(run):
 
 def test_rows_stand_in_the_order_of_the_study_whenever_they_were_added(tmp_path):
     made_up(tmp_path, {("cp-tuning", "MR"): OURS})
-    records = made_up(tmp_path, {("pet", "MR"): THEIRS})
-    assert Scores.of(outcomes(records)).rows == ["pet", "cp-tuning"]
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS})
+    assert Scores.of(in_study_order(directory.outcomes())).rows == ["pet", "cp-tuning"]
 
 
 def test_the_whole_main_table_fits_on_a_page(tmp_path, browser):
     """With every row that can be asked for: the mean, the last column, is what people look for."""
-    records = made_up(
+    directory = made_up(
         tmp_path, {(row, name): THEIRS for row in METHOD_ROWS for name in PAPER_DATASETS}
     )
-    write_report(records, [STUDIES["main"]], "main")
+    write_report(directory, [STUDIES["main"]], "main")
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto((tmp_path / "main.html").as_uri())
     fits = "element => element.scrollWidth <= element.clientWidth"

@@ -12,10 +12,10 @@ from tests.experiments.conftest import keys_of, write_rows
 from tests.standstill import start_python, wait_for_files
 
 from cptuning.errors import CPTuningError
-from cptuning.experiments.plan import plan
-from cptuning.experiments.records import Records
-from cptuning.experiments.trainer import Fitted, Trainer
-from cptuning.experiments.worker import work
+from cptuning.experiments.directory import ResultDirectory
+from cptuning.experiments.planning import plan
+from cptuning.experiments.sweep_worker import work
+from cptuning.experiments.trainer import TrainedCandidate, Trainer
 from cptuning.methods import candidate_search
 
 BACKBONE = {"name": "none", "weights": "abc", "parameters": 28_000_000}
@@ -34,10 +34,10 @@ class FakeTrainer:
         record = {"key": candidate.key, "configuration": candidate.configuration, "seconds": 0.1}
         score = self.dev(candidate)
         if isinstance(score, str):
-            return Fitted(record | {"failed": score}, None)
+            return TrainedCandidate(record | {"failed": score}, None)
         accuracy, log_loss = score
         dev = {"accuracy": accuracy, "log_loss": log_loss}
-        return Fitted(record | {"dev": dev, "best_step": 1}, None)
+        return TrainedCandidate(record | {"dev": dev, "best_step": 1}, None)
 
     def hold(self, fitted):
         pass
@@ -52,13 +52,13 @@ def rate(candidate):
 
 
 def test_dev_accuracy_chooses_then_log_loss_and_only_the_chosen_is_tested(request_for, tmp_path):
-    tasks = plan(request_for(fast=False, methods=("cp-tuning",)), BACKBONE)
-    (task,) = tasks
+    planned = plan(request_for(fast=False, methods=("cp-tuning",)), BACKBONE)
+    (task,) = planned
     wanted = task.candidates[7]
     trainer = FakeTrainer(lambda c: (0.8, 0.3 if c is wanted else 0.4))
-    records = Records(tmp_path)
-    work(tasks, records, trainer)
-    assert records.chosen(task.cell)["key"] == wanted.key
+    directory = ResultDirectory(tmp_path)
+    work(planned, directory, trainer)
+    assert directory.chosen(task.cell)["key"] == wanted.key
     assert trainer.tests == [wanted.key]
     assert len(trainer.fits) == 12  # The chosen one's weights were still there.
     assert keys_of(tmp_path, "tests") == {wanted.key}
@@ -66,49 +66,51 @@ def test_dev_accuracy_chooses_then_log_loss_and_only_the_chosen_is_tested(reques
 
 
 def test_a_candidate_that_fails_is_recorded_and_never_chosen(request_for, tmp_path):
-    tasks = plan(request_for(methods=("cp-tuning",)), BACKBONE)
-    bad = tasks[0].candidates[0]
+    planned = plan(request_for(methods=("cp-tuning",)), BACKBONE)
+    bad = planned[0].candidates[0]
     trainer = FakeTrainer(lambda c: "not finite" if c is bad else (0.1, 3.0))
-    records = Records(tmp_path)
-    work(tasks, records, trainer)
-    assert records.run(bad.key)["failed"] == "not finite"
-    assert trainer.tests == [tasks[0].candidates[1].key]
+    directory = ResultDirectory(tmp_path)
+    work(planned, directory, trainer)
+    assert directory.run(bad.key)["failed"] == "not finite"
+    assert trainer.tests == [planned[0].candidates[1].key]
     nothing = FakeTrainer(lambda c: "not finite")
-    work(tasks, Records(tmp_path / "all-fail"), nothing)
+    work(planned, ResultDirectory(tmp_path / "all-fail"), nothing)
     assert nothing.tests == []
 
 
 def test_workers_on_one_directory_train_nothing_twice(request_for, tmp_path):
-    tasks = plan(
+    planned = plan(
         request_for(methods=("pet", "cp-tuning"), datasets=("CR", "MR"), seeds=(13, 21)), BACKBONE
     )
-    tasks += plan(request_for("ablation", methods=()), BACKBONE)  # shares runs with main
+    planned += plan(request_for("ablation", methods=()), BACKBONE)  # shares runs with main
     trainer = FakeTrainer(seconds=0.01)
-    threads = [Thread(target=work, args=(tasks, Records(tmp_path), trainer)) for _ in range(3)]
+    threads = [
+        Thread(target=work, args=(planned, ResultDirectory(tmp_path), trainer)) for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=60)
-    assert sorted(trainer.fits) == sorted({key for task in tasks for key in task.cell.keys})
-    assert all(Records(tmp_path).is_done(task.cell) for task in tasks)
+    assert sorted(trainer.fits) == sorted({key for task in planned for key in task.cell.keys})
+    assert all(ResultDirectory(tmp_path).is_done(task.cell) for task in planned)
 
 
 def test_a_lock_is_free_again_when_its_holder_is_gone(tmp_path):
-    records = Records(tmp_path)
-    with records.lock("x") as first, records.lock("x") as second, records.lock("y") as other:
+    directory = ResultDirectory(tmp_path)
+    with directory.lock("x") as first, directory.lock("x") as second, directory.lock("y") as other:
         assert (first, second, other) == (True, False, True)
     code = f"""
-import time; from pathlib import Path; from cptuning.experiments.records import Records
-with Records(Path({str(tmp_path)!r})).lock("x"):
+import time; from pathlib import Path; from cptuning.experiments.directory import ResultDirectory
+with ResultDirectory(Path({str(tmp_path)!r})).lock("x"):
     print("held", flush=True); time.sleep(60)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
-        with records.lock("x") as is_mine:
+        with directory.lock("x") as is_mine:
             assert not is_mine
         holder.kill()
         holder.wait()
-    with records.lock("x") as is_mine:
+    with directory.lock("x") as is_mine:
         assert is_mine
 
 
@@ -139,14 +141,14 @@ def test_candidates_are_trained_and_chosen_without_the_test_file(run, request_fo
     write_rows(test, [{"text_a": text, "label": "positive"} for text in GOOD[:5]])
     run(data=folder, methods=("cp-tuning",))
     (key,) = keys_of(output, "tests")
-    assert Records(output).test(key)["rows"] == 5
+    assert ResultDirectory(output).test(key)["rows"] == 5
 
 
 def test_a_record_says_all_that_a_run_was(run, request_for):
     run(methods=("pet",), datasets=("MRPC",))
-    records = Records(request_for().output)
-    (cell,) = records.planned()
-    chosen = records.chosen(cell)
+    directory = ResultDirectory(request_for().output)
+    (cell,) = directory.planned()
+    chosen = directory.chosen(cell)
     configuration = chosen["configuration"]
     assert configuration["method"] == "pet"
     assert configuration["settings"]["label_words"] == {"not_equivalent": "No", "equivalent": "Yes"}
@@ -162,20 +164,20 @@ def test_a_record_says_all_that_a_run_was(run, request_for):
     assert chosen["versions"]["cptuning"]
     assert chosen["peak_memory_mb"] > 0
     assert set(chosen["dev"]) == {"accuracy", "log_loss"}
-    score = records.test(chosen["key"])
+    score = directory.test(chosen["key"])
     assert score["rows"] == 12
     assert score["majority"] == 0.5
     assert 0 <= score["f1"] <= 1
-    answers = (records.folder / "predictions" / f"{chosen['key']}.txt").read_text().splitlines()
+    answers = (directory.folder / "predictions" / f"{chosen['key']}.txt").read_text().splitlines()
     assert len(answers) == 12
-    for path in records.folder.rglob("*.json"):
+    for path in directory.folder.rglob("*.json"):
         assert str(request_for().backbone) not in path.read_text()
 
 
 def test_the_weights_are_put_back_between_trainings_whatever_the_method(request_for, data, tiny):
     methods = ("cp-tuning", "warp", "fine-tuning", "p-tuning", "lm-bff-l", "pet")
-    tasks = plan(request_for(methods=methods, steps=3), BACKBONE)
-    by_method = {task.cell.method: task for task in tasks}
+    planned = plan(request_for(methods=methods, steps=3), BACKBONE)
+    by_method = {task.cell.method: task for task in planned}
 
     def trained(trainer, method):
         task = by_method[method]
@@ -232,7 +234,7 @@ def test_the_held_weights_answer_as_they_did(request_for, data, tiny):
 
 
 def command(request, *more, **until):
-    words = [request.what, "--output", request.output, "--backbone", request.backbone]
+    words = [request.study, "--output", request.output, "--backbone", request.backbone]
     words += ["--data", request.data, "--datasets", ",".join(request.datasets)]
     words += ["--seeds", ",".join(map(str, request.seeds)), "--methods", ",".join(request.methods)]
     code = "from runpy import run_module; run_module('cptuning.experiments', run_name='__main__')"
@@ -251,7 +253,7 @@ def test_a_killed_sweep_loses_at_most_the_run_in_flight(request_for, run, how):
     assert len(kept) == 3
     assert all("dev" in json.loads(path.read_text()) for path in kept)
     if how == signal.SIGINT:
-        assert "what is finished is kept" in stderr
+        assert "finished runs are kept" in stderr
     run(methods=("cp-tuning",), steps=4, fast=False)
     assert len(list(runs.glob("*.json"))) == 12
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
@@ -270,7 +272,7 @@ def test_a_directory_is_about_one_backbone(run, tiny):
 
 
 def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_for, tmp_path):
-    from cptuning.experiments.compare import compare
+    from cptuning.experiments.comparison import compare
 
     public = tmp_path / "public"
     _, files = run(publish=public)
@@ -298,7 +300,7 @@ def test_what_is_no_longer_planned_is_no_longer_published(run, request_for, tmp_
 def test_a_report_alone_trains_nothing_and_tells_what_is_missing(run, request_for):
     run(seeds=(13, 21))
     folder = request_for().output
-    for key in [key for cell in Records(folder).planned()[1:] for key in cell.keys]:
+    for key in [key for cell in ResultDirectory(folder).planned()[1:] for key in cell.keys]:
         (folder / "runs" / f"{key}.json").unlink()
     before = keys_of(folder)
     _, files = run(report_only=True)

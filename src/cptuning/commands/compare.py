@@ -16,11 +16,10 @@ def compare(
     as_json: options.Json = False,
 ) -> None:
     """Compare two result directories on the cells that both have."""
-    from cptuning.experiments.compare import caveats
-    from cptuning.experiments.compare import compare as found_in
+    from cptuning.experiments import comparison
 
-    found = found_in(first, second)
-    for line in caveats(first, second):
+    found = comparison.compare(first, second)
+    for line in comparison.caveats(first, second):
         warn(line)
     if as_json:
         print_json([asdict(one) for one in found])
@@ -40,4 +39,4 @@ def compare(
     ]
     header = ("study", "row", "data set", "A", "B", "B − A", "p (B better)", "pairs")
     print_table(rows, header, numbers=5)
-    typer.echo("\nTest accuracy in %; single-tailed paired t-tests, a pair is a split.")
+    typer.echo("\nTest accuracy in %; single-tailed paired t-tests, where a pair is a split.")

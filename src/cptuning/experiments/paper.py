@@ -24,7 +24,7 @@ def paper_scores(
 
 
 def paper_backbone(study: str, backbone: str) -> str:
-    """The backbone of the paper that a study with this one is set beside.
+    """The paper's backbone whose numbers stand beside those of this one.
 
     >>> paper_backbone("main", "albert/albert-large-v2"), paper_backbone("ablation", "albert")
     ('ALBERT-large', 'RoBERTa-large')
@@ -34,7 +34,7 @@ def paper_backbone(study: str, backbone: str) -> str:
 
 
 def is_paper_backbone(backbone: str, theirs: str) -> bool:
-    """Whether a backbone's name says that it is the one of the paper.
+    """Whether a backbone is the paper's, by its name.
 
     >>> is_paper_backbone("FacebookAI/roberta-large", "RoBERTa-large")
     True
@@ -47,7 +47,7 @@ def is_paper_backbone(backbone: str, theirs: str) -> bool:
 
 @cache
 def paper() -> dict[str, Any]:
-    """The whole file.
+    """The whole of ``paper.toml``.
 
     >>> paper()["sizes"]["MRPC"]
     [3668, 408]

@@ -2,20 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from cptuning.errors import CPTuningError
-from cptuning.experiments.plan import Request, Task, plan
-from cptuning.experiments.records import Records
+from cptuning.experiments.cells import PlannedCell
+from cptuning.experiments.directory import ResultDirectory
+from cptuning.experiments.planning import plan
+from cptuning.experiments.report.formats import write_report
+from cptuning.experiments.request import Request
 from cptuning.experiments.runners import RUNNERS
 from cptuning.experiments.trainer import Trainer
 from cptuning.reporting.durations import format_duration
 
+# What tests and draws; a machine that only trains need not have it.
+_REPORT_NEEDS = ("scipy", "sklearn", "matplotlib")
+
 
 @dataclass(frozen=True)
-class Amount:
+class Workload:
     """How much there is to do."""
 
     runs: int
@@ -23,12 +30,12 @@ class Amount:
     seconds: float
     """Of the runs that are left, one after the other."""
     source: str
-    """Where that is known from."""
+    """How the seconds are known."""
 
     def sentence(self, workers: int) -> str:
         """All of it in words.
 
-        >>> print(Amount(24, 12, 7200.0, "measured now").sentence(2))
+        >>> print(Workload(24, 12, 7200.0, "measured now").sentence(2))
         24 runs, 12 of them still to do: about 2 h 0 min of training (measured now), 1 h 0 min
         with 2 workers if they don't slow each other down.
         """
@@ -50,70 +57,70 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
         raise CPTuningError(
             f"There is no runner {request.runner!r}: use one of {', '.join(RUNNERS)}."
         )
-    request.studies()  # An unknown one is refused before anything is loaded.
+    request.studies()  # Refuse an unknown one before anything is loaded.
     if request.report_only:
         return _report(request, say)
     trainer = Trainer.of(request)
-    tasks = plan(request, trainer.backbone_facts)
-    records = Records(request.output)
+    planned = plan(request, trainer.backbone_facts)
+    directory = ResultDirectory(request.output)
     if request.dry_run:
-        say(amount(tasks, records, trainer).sentence(request.workers))
+        say(workload(planned, directory, trainer).sentence(request.workers))
         return []
     if request.fast:
         say("This is the fast version: two splits, two learning rates, one batch size.")
-    records.add_to_plan([task.cell for task in tasks], trainer.backbone_facts)
-    if not all(records.is_done(task.cell) for task in tasks):
-        RUNNERS[request.runner](request, tasks, trainer)
+    directory.add_to_plan([one.cell for one in planned], trainer.backbone_facts)
+    if not all(directory.is_done(one.cell) for one in planned):
+        RUNNERS[request.runner](request, planned, trainer)
     return _report(request, say)
 
 
 def _report(request: Request, say: Callable[[str], None]) -> list[Path]:
-    """Write the report of what is finished.
+    """Write the report on what is finished.
 
-    It is of the runs that the directory says it is about, and needs neither their backbone nor
-    their data: both may have changed since.
+    It covers the cells in the directory's plan, and needs neither their backbone nor their data:
+    both may have changed since.
     """
     studies = request.studies()
-    records = Records(request.output)
+    directory = ResultDirectory(request.output)
     names = {study.name for study in studies}
-    if not any(records.is_done(cell) for cell in records.planned() if cell.study in names):
+    if not any(directory.is_done(cell) for cell in directory.planned() if cell.study in names):
         raise CPTuningError(
-            f"Nothing of {request.what} is finished in {request.output}: leave out --report-only."
+            f"Nothing of {request.study} is finished in {request.output}: leave out --report-only."
         )
-    # Imported only now: a machine that trains need not have what draws and tests.
-    try:
-        from cptuning.experiments.report import write_report
-
-        if request.publish is not None:
-            write_report(records.publish(request.publish), studies, request.what)
-        return write_report(records, studies, request.what)
-    except ModuleNotFoundError as error:
+    missing = [package for package in _REPORT_NEEDS if find_spec(package) is None]
+    if missing:
         say(
-            f"All runs are in {request.output}. The report needs {error.name}: "
-            "start the same command where it is installed."
+            f"All runs are in {request.output}. The report needs {' and '.join(missing)}: "
+            "start the same command where that is installed."
         )
         return []
+    if request.publish is not None:
+        write_report(directory.publish(request.publish), studies, request.study)
+    return write_report(directory, studies, request.study)
 
 
-def amount(tasks: Sequence[Task], records: Records, trainer: Trainer) -> Amount:
-    """How many runs there are and how long those take that are left.
+def workload(
+    planned: Sequence[PlannedCell], directory: ResultDirectory, trainer: Trainer
+) -> Workload:
+    """How many runs there are, and how long those that are left will take.
 
-    By the records of the same method, where there are any; else two steps are made to find out.
+    The time is known from finished runs of the same method; where there are none, it is measured
+    on two steps.
     """
-    keys = {key for task in tasks for key in task.cell.keys}
+    keys = {key for one in planned for key in one.cell.keys}
     known: dict[str, list[float]] = {}
-    for run in filter(None, map(records.run, keys)):
+    for run in filter(None, map(directory.run, keys)):
         known.setdefault(run["configuration"]["method"], []).append(run["seconds"])
     mean = {method: float(np.mean(seconds)) for method, seconds in known.items()}
     sources = {"from the records"} if mean else set()
     left: dict[str, float] = {}
-    for task in tasks:
-        for candidate in task.candidates:
-            if candidate.key in left or records.run(candidate.key):
+    for one in planned:
+        for candidate in one.candidates:
+            if candidate.key in left or directory.run(candidate.key):
                 continue
-            method = task.cell.method
+            method = one.cell.method
             if method not in mean:
-                mean[method] = trainer.estimate_seconds(task)
+                mean[method] = trainer.estimate_seconds(one)
                 sources.add("measured now")
             left[candidate.key] = mean[method]
-    return Amount(len(keys), len(left), sum(left.values()), " and ".join(sorted(sources)))
+    return Workload(len(keys), len(left), sum(left.values()), " and ".join(sorted(sources)))

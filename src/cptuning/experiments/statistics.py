@@ -1,4 +1,4 @@
-"""The tests of the paper: single-tailed and paired."""
+"""The paper's significance tests: single-tailed paired t-tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Whether one thing is better than another, from pairs of scores."""
+    """The result of a test whether the first of each pair is better than the second."""
 
     difference: float
     """The mean of first minus second."""
     p: float | None
-    """How likely at least such a difference is if there is none; None where pairs can't tell."""
+    """How likely a difference at least this large is by chance; None if it can't be computed."""
     pairs: int
 
     @property
@@ -25,7 +25,7 @@ class PairedTest:
 
     @property
     def p_text(self) -> str:
-        """The p value as people read it.
+        """The p value as it is printed.
 
         >>> PairedTest(1.0, 0.0123, 5).p_text, PairedTest(1.0, 1e-9, 5).p_text
         ('0.012', '< 0.001')

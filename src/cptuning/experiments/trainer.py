@@ -1,4 +1,4 @@
-"""One backbone in one process: it is loaded once and put back as it was before every training."""
+"""Training on one backbone, which is loaded once and restored before every training."""
 
 import platform
 import sys
@@ -14,8 +14,10 @@ import numpy as np
 
 from cptuning.data import LabelledData, load_test
 from cptuning.errors import CPTuningError
-from cptuning.experiments.keys import key_of
-from cptuning.experiments.plan import Candidate, Cell, Request, Task, data_hash, load_split
+from cptuning.experiments.cells import Candidate, Cell, PlannedCell
+from cptuning.experiments.planning import data_hash, load_split
+from cptuning.experiments.request import Request
+from cptuning.experiments.run_keys import key_of
 from cptuning.registry import classifier_class, make_classifier
 from cptuning.reporting.metrics import ConfusionMatrix
 from cptuning.reporting.projection import subsample
@@ -25,21 +27,21 @@ if TYPE_CHECKING:
     from cptuning.backbone import Backbone
     from cptuning.estimator import TextClassifier
 
-# The sets whose F1 is usual: of the class that says "the same".
+# The data sets for which F1 is usual: that of the class that says "the same".
 POSITIVE = {"MRPC": "equivalent", "QQP": "duplicate"}
 MOST_PICTURED = 1000
-# The settings that let LM-BFF search.
+# The settings that make LM-BFF search.
 _SEARCHES = {"n_templates", "n_mappings"}
 
 
 @dataclass
-class Fitted:
+class TrainedCandidate:
     """A trained candidate and its record."""
 
     record: dict[str, Any]
     classifier: "TextClassifier"
     restore: Callable[[], None] = lambda: None
-    """Puts its weights back into the backbone; needless until another training."""
+    """Put its weights back into the backbone; not needed until something else is trained."""
 
 
 class Trainer:
@@ -78,7 +80,7 @@ class Trainer:
 
     @cached_property
     def backbone_facts(self) -> dict[str, Any]:
-        """The backbone's name (of a folder, its last part), parameters and the weights' hash."""
+        """The backbone's name (of a folder: its last part), parameters and the weights' hash."""
         self._untrained()
         weights = sha256()
         for name, value in sorted(self._backbone.model.state_dict().items()):
@@ -105,15 +107,15 @@ class Trainer:
         )
 
     def _found_before(self, candidate: Candidate) -> dict[str, Any]:
-        """What a search found for another point of the grid: it would find the same again."""
+        """What a search found for another point of the grid; a new one would find the same."""
         search = self._searches.get(_search_key(candidate))
         if search is None:
             return {}
         found = {name: search[name] for name in ("template", "label_words")}
         return found | dict.fromkeys(_SEARCHES, 0)
 
-    def fit(self, cell: Cell, candidate: Candidate) -> Fitted:
-        """Train on the cell's training examples, score on its dev examples; test is not touched."""
+    def fit(self, cell: Cell, candidate: Candidate) -> TrainedCandidate:
+        """Train on the cell's training examples and score on dev; the test set is not read."""
         train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
         memory = _PeakMemory(self._backbone)
         started = time.perf_counter()
@@ -133,29 +135,29 @@ class Trainer:
             record["search"] = self._searches.get(_search_key(candidate)) or _searched(classifier)
             if record["search"]:
                 self._searches[_search_key(candidate)] = record["search"]
-        except CPTuningError as error:  # This candidate can't be trained; others may.
+        except CPTuningError as error:  # Other candidates may still work.
             record["failed"] = str(error)
         record["seconds"] = round(time.perf_counter() - started, 3)
         record["ended"] = round(time.time(), 3)
         record["peak_memory_mb"] = memory.read()
-        return Fitted(record, classifier)
+        return TrainedCandidate(record, classifier)
 
-    def hold(self, fitted: Fitted) -> None:
-        """Keep the weights of what was just trained in memory, whatever is trained next."""
+    def hold(self, trained: TrainedCandidate) -> None:
+        """Keep the weights of what was just trained in memory while others are trained."""
         from cptuning.methods.classification import snapshot
 
-        fitted.restore = snapshot(self._backbone)
+        trained.restore = snapshot(self._backbone)
 
-    def test(self, cell: Cell, fitted: Fitted) -> tuple[dict[str, Any], list[str]]:
+    def test(self, cell: Cell, trained: TrainedCandidate) -> tuple[dict[str, Any], list[str]]:
         """The test score of the chosen candidate, and its answers."""
-        fitted.restore()
+        trained.restore()
         data = self._test_data(cell.dataset)
         started = time.perf_counter()
-        answers = [str(answer) for answer in fitted.classifier.predict(data.examples)]
+        answers = [str(answer) for answer in trained.classifier.predict(data.examples)]
         seconds = time.perf_counter() - started
         confusion = ConfusionMatrix.of(data.labels, answers)
         score = {
-            "key": fitted.record["key"],
+            "key": trained.record["key"],
             "accuracy": confusion.accuracy,
             "macro_f1": confusion.macro_f1,
             "majority": confusion.majority,
@@ -168,23 +170,23 @@ class Trainer:
             score["f1"] = by_class.get(POSITIVE[cell.dataset], 0.0)
         return score, answers
 
-    def embeddings(self, cell: Cell, fitted: Fitted) -> dict[str, Any]:
+    def embeddings(self, cell: Cell, trained: TrainedCandidate) -> dict[str, Any]:
         """Embeddings and labels of the training examples and of some test examples."""
-        fitted.restore()
+        trained.restore()
         train, _ = load_split(cell.dataset, cell.seed, cell.counts, self.data)
         test = self._test_data(cell.dataset)
         rows = subsample(len(test.labels), MOST_PICTURED)
         both = [train, LabelledData(test.examples.take(rows), [test.labels[i] for i in rows])]
-        vectors = [fitted.classifier.transform(part.examples) for part in both]
+        vectors = [trained.classifier.transform(part.examples) for part in both]
         return {
             "embeddings": np.concatenate(vectors).astype(np.float16),
             "labels": np.array([label for part in both for label in part.labels]),
             "is_train": np.arange(len(train.labels) + len(rows)) < len(train.labels),
         }
 
-    def estimate_seconds(self, task: Task) -> float:
-        """How long a run of a cell would take on average; two steps are made to find out."""
-        cell, first = task.cell, task.candidates[0]
+    def estimate_seconds(self, planned: PlannedCell) -> float:
+        """How long a run of a cell takes on average, measured on two steps."""
+        cell, first = planned.cell, planned.candidates[0]
         train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
 
         def seconds(parameters: dict[str, Any]) -> float:
@@ -196,9 +198,9 @@ class Trainer:
         with_search = seconds(first.parameters)
         if not set(classifier_class(cell.method).parameter_names()) >= _SEARCHES:
             return with_search
-        others = len(task.candidates) - 1
+        others = len(planned.candidates) - 1
         without = seconds(first.parameters | dict.fromkeys(_SEARCHES, 0))
-        return (with_search + others * without) / len(task.candidates)
+        return (with_search + others * without) / len(planned.candidates)
 
     def _test_data(self, dataset: str) -> LabelledData:
         if dataset not in self._tests:
@@ -207,7 +209,7 @@ class Trainer:
 
 
 def _search_key(candidate: Candidate) -> str:
-    """What decides what a search finds: all but how the chosen one is trained."""
+    """What the result of a search depends on: all but how the chosen candidate is trained."""
     settings = candidate.configuration["settings"].copy()
     for name in ("learning_rate", "batch_size", "steps", "evaluate_every"):
         settings.pop(name)
@@ -215,7 +217,7 @@ def _search_key(candidate: Candidate) -> str:
 
 
 def _searched(classifier: "TextClassifier") -> dict[str, Any]:
-    """What a method that searches has looked for and found."""
+    """What a method that searches has tried and found."""
     names = ("search", "candidates", "candidate_steps")
     found = {name: classifier.training_[name] for name in names if name in classifier.training_}
     if found:
@@ -225,7 +227,7 @@ def _searched(classifier: "TextClassifier") -> dict[str, Any]:
 
 
 def hardware(backbone: "Backbone") -> dict[str, Any]:
-    """What a run ran on, in words that tell nothing of whose machine it is."""
+    """The hardware of a run, without anything that identifies the machine."""
     import torch
 
     device = backbone.model.device
@@ -241,7 +243,7 @@ def hardware(backbone: "Backbone") -> dict[str, Any]:
 
 
 class _PeakMemory:
-    """The most memory used since it was made: of the GPU; on a CPU, by the process ever."""
+    """Peak memory: on a GPU since this object was made, on a CPU since the process started."""
 
     def __init__(self, backbone: "Backbone") -> None:
         import torch

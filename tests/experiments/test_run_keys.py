@@ -6,8 +6,15 @@ import json
 import pytest
 from tests.experiments.conftest import keys_of
 
-from cptuning.experiments import keys
-from cptuning.experiments.keys import Added, Renamed, RenamedValue, current_form, first_form, key_of
+from cptuning.experiments import run_keys
+from cptuning.experiments.run_keys import (
+    AddedSetting,
+    RenamedSetting,
+    RenamedValue,
+    current_form,
+    first_form,
+    key_of,
+)
 
 OLD = {"method": "lm-bff-l", "settings": {"words_a_class": 50, "selection": "one-error", "k": 3}}
 NEW = {
@@ -46,7 +53,9 @@ def test_the_order_of_the_entries_does_not_matter():
 
 
 def test_an_added_setting_changes_the_key_unless_it_is_neutral(monkeypatch):
-    monkeypatch.setattr(keys, "CHANGES", (*keys.CHANGES, Added("pooling", neutral="mask")))
+    monkeypatch.setattr(
+        run_keys, "CHANGES", (*run_keys.CHANGES, AddedSetting("pooling", neutral="mask"))
+    )
     before = key_of(OLD)
     assert key_of(changed(pooling="mask")) == before
     assert key_of(changed(pooling="mean")) != before
@@ -54,14 +63,14 @@ def test_an_added_setting_changes_the_key_unless_it_is_neutral(monkeypatch):
 
 def test_changes_may_follow_each_other(monkeypatch):
     changes = (
-        Renamed("a", "b"),
-        Added("views", neutral=1),
+        RenamedSetting("a", "b"),
+        AddedSetting("views", neutral=1),
         RenamedValue("b", "x", "y"),
-        Renamed("b", "c"),
-        Renamed("views", "n_views"),
+        RenamedSetting("b", "c"),
+        RenamedSetting("views", "n_views"),
         RenamedValue("c", "y", "z"),
     )
-    monkeypatch.setattr(keys, "CHANGES", changes)
+    monkeypatch.setattr(run_keys, "CHANGES", changes)
     assert first_form({"c": "z", "n_views": 1}) == {"a": "x"}
     assert first_form({"c": "z", "n_views": 2}) == {"a": "x", "views": 2}
     for of_any_age in ({"a": "x"}, {"b": "x"}, {"b": "y"}, {"c": "y"}, {"c": "z"}):
@@ -69,7 +78,9 @@ def test_changes_may_follow_each_other(monkeypatch):
 
 
 def test_a_sweep_goes_on_in_a_directory_from_before_the_changes(run, request_for, monkeypatch):
-    monkeypatch.setattr(keys, "CHANGES", (Renamed("edge", "margin"), Added("k", neutral=3)))
+    monkeypatch.setattr(
+        run_keys, "CHANGES", (RenamedSetting("edge", "margin"), AddedSetting("k", neutral=3))
+    )
     _, files = run(methods=("cp-tuning",))
     folder, report = request_for().output, files["main.csv"].read_text()
     stored = {path: json.loads(path.read_text()) for path in (folder / "runs").iterdir()}

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from cptuning.errors import CPTuningError
-from cptuning.experiments.records import Records
-from cptuning.experiments.results import outcomes, over_splits
+from cptuning.experiments.directory import ResultDirectory
+from cptuning.experiments.scores import over_splits
 from cptuning.experiments.statistics import PairedTest
+from cptuning.experiments.studies import in_study_order
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,10 @@ def compare(first: Path, second: Path) -> list[Comparison]:
     reproduce` wrote.
     """
     both = [
-        {one.cell.place: 100 * one.test["accuracy"] for one in outcomes(Records(folder))}
+        {
+            one.cell.place: 100 * one.test["accuracy"]
+            for one in in_study_order(ResultDirectory(folder).outcomes())
+        }
         for folder in (first, second)
     ]
     pairs: dict[tuple[str, str, str], dict[tuple[str, int], tuple[float, float]]] = {}
@@ -54,13 +58,15 @@ def compare(first: Path, second: Path) -> list[Comparison]:
 
 
 def caveats(first: Path, second: Path) -> list[str]:
-    """What else two directories differ in, so that their scores are not of the same thing."""
-    records = [Records(folder) for folder in (first, second)]
-    told = []
-    backbones = [one.backbone for one in records]
+    """What else differs between two directories, so that their scores are hard to compare."""
+    directories = [ResultDirectory(folder) for folder in (first, second)]
+    sentences = []
+    backbones = [directory.backbone for directory in directories]
     if backbones[0]["weights"] != backbones[1]["weights"]:
-        told.append(f"The backbones differ: {backbones[0]['name']} and {backbones[1]['name']}.")
-    by_place = [{one.cell.place: one for one in outcomes(each)} for each in records]
+        sentences.append(
+            f"The backbones differ: {backbones[0]['name']} and {backbones[1]['name']}."
+        )
+    by_place = [{one.cell.place: one for one in each.outcomes()} for each in directories]
     tests, grids = set(), set()
     for place, one in by_place[0].items():
         other = by_place[1].get(place)
@@ -71,10 +77,10 @@ def caveats(first: Path, second: Path) -> list[str]:
         if len(one.cell.keys) != len(other.cell.keys):
             grids.add(one.cell.row)
     if tests:
-        told.append(f"The test sets differ: {', '.join(sorted(tests))}.")
+        sentences.append(f"The test sets differ: {', '.join(sorted(tests))}.")
     if grids:
-        told.append(
+        sentences.append(
             "Dev chose among more configurations in one of them than in the other: "
             f"{', '.join(sorted(grids))}."
         )
-    return told
+    return sentences

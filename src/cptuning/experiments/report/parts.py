@@ -3,22 +3,22 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["majority", "ours", "paper", "difference"]
+LineKind = Literal["majority", "ours", "paper", "difference"]
 
 
 @dataclass(frozen=True)
 class Value:
-    """What stands in a place of a table."""
+    """One entry of a table."""
 
     text: str
     is_best: bool = False
     mark: str = ""
     detail: str = ""
-    """What stands in brackets behind it, or under it where there is room."""
+    """Shown in brackets after the text, or below it where there is room."""
 
     @property
     def whole(self) -> str:
-        """On one line.
+        """Text and detail on one line.
 
         >>> Value("+1.2", detail="p 0.03, n 5").whole
         '+1.2 (p 0.03, n 5)'
@@ -32,11 +32,11 @@ class Line:
 
     name: str
     values: list[Value]
-    kind: Kind = "ours"
+    kind: LineKind = "ours"
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table with its caption; the first column holds names."""
 
     caption: str
@@ -47,7 +47,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture for a page, and as a file where there is one; ``legend`` maps names to colours."""
+    """A picture as SVG, some also as PNG; ``legend`` maps names to colours."""
 
     name: str
     caption: str
@@ -58,21 +58,21 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """One study."""
+    """The part on one study."""
 
     name: str
     title: str
     question: str
     facts: list[str]
-    """What a reader must know: how it was chosen, how many seeds, what is missing."""
+    """What a reader must know: the splits, how dev chose, and test sets of another size."""
     warnings: list[str]
-    tables: list[Table]
+    tables: list[ResultTable]
     pictures: list[Picture] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Document:
-    """A report: what all of it is about, and a section a study."""
+class Report:
+    """What the whole report is about, and one section per study."""
 
     title: str
     facts: list[str]

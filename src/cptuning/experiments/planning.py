@@ -1,83 +1,29 @@
-"""From a request to its cells: every place of a table, and the configurations dev chooses among."""
+"""From a request to its cells: each place of a table with the configurations to choose from."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cptuning.data import SEEDS, LabelledData, full_train, load_few_shot, unbalanced_split
+from cptuning.data import LabelledData, full_train, load_few_shot, unbalanced_split
 from cptuning.errors import CPTuningError
-from cptuning.experiments.keys import key_of
-from cptuning.experiments.studies import METHOD_ROWS, STUDIES, Row, Study
-from cptuning.extras import needed_for
+from cptuning.experiments.cells import Candidate, Cell, PlannedCell
+from cptuning.experiments.hyperparameters import tuning_trials
+from cptuning.experiments.request import Request
+from cptuning.experiments.run_keys import key_of
+from cptuning.experiments.studies import METHOD_ROWS, Row, Study
 from cptuning.registry import classifier_class, make_classifier
 
 SHOTS = 16
-# Below so many parameters a backbone needs other rates, and the presets made for small ones.
+# A backbone with fewer parameters needs other rates, and the presets made for small ones.
 SMALL_BACKBONE = 50_000_000
 FAST_SEEDS = 2
 USUAL_BATCH = 16
-TUNING_TRIALS = 24
 PRECISIONS = ("auto", "float32", "bfloat16")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be reproduced, with what, and where the results go."""
-
-    what: str = field(metadata={"help": "one of main, ablation, ... or all"})
-    output: Path = field(default=Path("results"), metadata={"help": "the result directory"})
-    backbone: str = field(
-        default="embedded", metadata={"help": "embedded, a folder of a masked LM, or a hub id"}
-    )
-    datasets: tuple[str, ...] = field(
-        default=(), metadata={"help": "data sets, in place of the study's own"}
-    )
-    seeds: tuple[int, ...] = field(default=SEEDS, metadata={"help": "seeds of the splits"})
-    methods: tuple[str, ...] = field(
-        default=(), metadata={"help": "methods, in place of the study's own"}
-    )
-    steps: int | None = field(
-        default=None, metadata={"help": "training steps, in place of the presets'"}
-    )
-    device: str = field(default="auto", metadata={"help": "auto, cpu, cuda ..."})
-    precision: str = field(
-        default="auto", metadata={"help": "auto (bfloat16 on a GPU that has it), float32, bfloat16"}
-    )
-    workers: int = field(default=1, metadata={"help": "processes that share the runs"})
-    runner: str = field(default="local", metadata={"help": "local or ray"})
-    publish: Path | None = field(
-        default=None, metadata={"help": "also write records, packed, and report to this folder"}
-    )
-    data: Path | None = field(
-        default=None, metadata={"help": "folder of the data sets; else $CPTUNING_DATA or the hub"}
-    )
-    tune: bool = field(
-        default=False, metadata={"help": "choose m, τn, ξ, λ and k on dev too (needs optuna)"}
-    )
-    fast: bool = field(default=False, metadata={"help": "two seeds and two grid points only"})
-    dry_run: bool = field(
-        default=False, metadata={"help": "only print how many runs there are and the hours left"}
-    )
-    report_only: bool = field(
-        default=False, metadata={"help": "train nothing; report what is finished"}
-    )
-
-    def studies(self) -> list[Study]:
-        """The studies that the request names.
-
-        >>> [study.name for study in Request("tsne").studies()]
-        ['tsne']
-        """
-        if self.what != "all" and self.what not in STUDIES:
-            raise CPTuningError(
-                f"There is no study {self.what!r}: use one of {', '.join(STUDIES)} or all."
-            )
-        return list(STUDIES.values()) if self.what == "all" else [STUDIES[self.what]]
 
 
 @dataclass(frozen=True)
@@ -94,7 +40,7 @@ SMALL_GRID = Grid(rates=(1e-5, 3e-5, 1e-4), preset="default")
 
 
 def grid_for(parameters: int) -> Grid:
-    """The paper's grid; rates further apart, and presets of their own, for small backbones.
+    """The paper's grid; for small backbones one with wider rates and presets of its own.
 
     >>> grid_for(355_000_000).rates, grid_for(28_000_000).rates
     ((1e-05, 3e-05, 5e-05), (1e-05, 3e-05, 0.0001))
@@ -102,74 +48,26 @@ def grid_for(parameters: int) -> Grid:
     return SMALL_GRID if parameters < SMALL_BACKBONE else PAPER_GRID
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One configuration that dev may choose."""
+def plan(request: Request, backbone: dict[str, Any]) -> list[PlannedCell]:
+    """Every cell of the request; ``backbone`` holds a name, the weights' hash and a size.
 
-    key: str
-    parameters: dict[str, Any]
-    """What the classifier of the method is made with."""
-    configuration: dict[str, Any]
-    """All that decides what comes out; the key is its hash."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One place of a table for one seed; the best candidate on dev is its result."""
-
-    study: str
-    row: str
-    dataset: str
-    seed: int
-    method: str
-    keys: tuple[str, ...]
-    variant: str = ""
-    """Which of several that the row pools: a prompt, a way round."""
-    counts: tuple[tuple[str, int], ...] = ()
-    """Training examples of each class; empty: 16 of each."""
-    keeps_embeddings: bool = False
-    fast: bool = False
-
-    @property
-    def place(self) -> tuple[str, str, str, str, int]:
-        """What tells it from every other cell of a directory."""
-        return self.study, self.row, self.variant, self.dataset, self.seed
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Cell":
-        """What ``asdict`` and JSON made of a cell."""
-        counts = tuple((str(label), int(n)) for label, n in values["counts"])
-        return cls(**values | {"keys": tuple(values["keys"]), "counts": counts})
-
-
-@dataclass(frozen=True)
-class Task:
-    """A cell with all that is needed to train its candidates."""
-
-    cell: Cell
-    candidates: tuple[Candidate, ...]
-
-
-def plan(request: Request, backbone: dict[str, Any]) -> list[Task]:
-    """Every cell of the request; ``backbone`` holds its name, weights' hash and parameters.
-
-    Seed by seed, so that whole tables can be read early.
+    They are ordered by seed, so that whole tables can be read early.
     """
     _check(request)
     seeds = request.seeds[:FAST_SEEDS] if request.fast else request.seeds
-    tasks = [
-        task
+    planned = [
+        one
         for seed in seeds
         for study in request.studies()
         if seed in (seeds if not study.one_seed else seeds[:1])
         for name in request.datasets or study.datasets
-        for task in _tasks(request, study, name, seed, backbone)
+        for one in _cells(request, study, name, seed, backbone)
     ]
-    if not tasks:
+    if not planned:
         raise CPTuningError(
-            f"The study {request.what} has none of the methods {', '.join(request.methods)}."
+            f"The study {request.study} has none of the methods {', '.join(request.methods)}."
         )
-    return tasks
+    return planned
 
 
 def _check(request: Request) -> None:
@@ -188,9 +86,9 @@ def _check(request: Request) -> None:
         raise CPTuningError(f"--workers is {request.workers}: it must be at least 1.")
 
 
-def _tasks(
+def _cells(
     request: Request, study: Study, dataset: str, seed: int, backbone: dict[str, Any]
-) -> Iterator[Task]:
+) -> Iterator[PlannedCell]:
     grid = grid_for(backbone["parameters"])
     for row in study.rows(dataset, request.methods):
         for counts in _counts(study, dataset, request.data):
@@ -219,7 +117,7 @@ def _tasks(
                 keeps_embeddings=study.keeps_embeddings,
                 fast=request.fast,
             )
-            yield Task(cell, candidates)
+            yield PlannedCell(cell, candidates)
 
 
 def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, Any]:
@@ -239,7 +137,7 @@ def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, An
 def _points(
     request: Request, study: Study, row: Row, fixed: dict[str, Any], grid: Grid
 ) -> list[dict[str, Any]]:
-    """The grid, and the trials of the tuning; what a row is about is never tuned."""
+    """The grid, and the trials of the tuning, which never vary what the row is about."""
     if fixed.get("steps") == 0:
         return [{}]
     rates = _rates(row.method, fixed["preset"], grid)[1 if request.fast else 0 :]
@@ -254,32 +152,11 @@ def _points(
 
 
 def _rates(method: str, preset: str, grid: Grid) -> tuple[float, ...]:
-    """The grid's; where the language model is frozen (WARP), around the method's own."""
+    """The grid's rates; where the language model is frozen (WARP), rates around its own."""
     if method != "warp":
         return grid.rates
     own = classifier_class(method).presets[preset]["single"].learning_rate
     return own / 3, own, 3 * own
-
-
-@cache
-def tuning_trials() -> list[dict[str, Any]]:
-    """Values of m, τn, ξ, λ and k to try, from the ranges of the paper's figure.
-
-    They are drawn evenly and beforehand, and do not follow from results: so workers can share
-    them, and a killed sweep goes on with the same ones.
-    """
-    with needed_for("--tune"):
-        import optuna
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = {
-        "margin": optuna.distributions.FloatDistribution(0.0, 0.5),
-        "tau_n": optuna.distributions.FloatDistribution(1 / 64, 1.0, log=True),
-        "xi": optuna.distributions.FloatDistribution(1.0, 8.0, log=True),
-        "contrastive_weight": optuna.distributions.FloatDistribution(0.1, 1.0),
-        "k": optuna.distributions.IntDistribution(1, 15, step=2),
-    }
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    return [study.ask(space).params | {"inference": "knn"} for _ in range(TUNING_TRIALS)]
 
 
 def _candidate(
@@ -287,7 +164,7 @@ def _candidate(
 ) -> Candidate:
     classifier = make_classifier(method, **parameters)
     settings = classifier.settings_for(train.examples, len(set(train.labels)))
-    # Through JSON, so that a configuration looks the same before and after it is stored.
+    # Through JSON, so that a configuration is the same before and after it is stored.
     configuration = json.loads(
         json.dumps({"method": method, "settings": asdict(settings), **common})
     )
@@ -295,12 +172,14 @@ def _candidate(
 
 
 def _counts(study: Study, dataset: str, data: Path | None) -> list[tuple[tuple[str, int], ...]]:
-    """How many examples of each class: the same, or few of one and many of the other."""
+    """The number of examples of each class: equal (empty), or few of one and many of the other."""
     if not study.unbalanced:
         return [()]
     classes = sorted(set(_pool(dataset, data).labels))
     if len(classes) != 2:
-        raise CPTuningError(f"{dataset} has {len(classes)} classes: unbalanced takes two.")
+        raise CPTuningError(
+            f"{dataset} has {len(classes)} classes: the study unbalanced needs two."
+        )
     few, many = study.unbalanced
     first, second = classes
     return [((first, few), (second, many)), ((first, many), (second, few))]
@@ -313,7 +192,7 @@ def _way(counts: tuple[tuple[str, int], ...]) -> str:
 def load_split(
     dataset: str, seed: int, counts: tuple[tuple[str, int], ...], data: Path | None
 ) -> tuple[LabelledData, LabelledData]:
-    """What a cell trains on and chooses by; no test file is opened."""
+    """The training and dev examples of a cell; no test file is opened."""
     if not counts:
         return _few_shot(dataset, seed, data)
     pool = _pool(dataset, data)

@@ -1,4 +1,4 @@
-"""A result directory: one small JSON file a training run, and locks that die with their process."""
+"""A result directory: one small JSON file per training run, and a lock for each."""
 
 import fcntl
 import gzip
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.errors import CPTuningError
-from cptuning.experiments.keys import current_form
-from cptuning.experiments.plan import Cell
+from cptuning.experiments.cells import Cell
+from cptuning.experiments.run_keys import current_form
 from cptuning.files.atomic import write_whole
 
 Record = dict[str, Any]
@@ -21,14 +21,23 @@ _PLAN = "plan.json"
 _PACKED = "records.jsonl.gz"
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a cell: the chosen run and its test score."""
+
+    cell: Cell
+    run: Record
+    test: Record
+
+
 @dataclass
-class Records:
+class ResultDirectory:
     """What a result directory holds, read as it is asked for.
 
     ``runs/KEY.json`` is a training run with its dev score; ``tests/KEY.json`` is the test score of
-    a run that dev chose, and ``predictions/KEY.txt`` its answers, one a line. A key is the hash of
-    the run's full configuration, so a file that is there need never be made again. ``plan.json``
-    says which runs belong to which place of which table. A published directory has its runs and
+    a run that dev chose, and ``predictions/KEY.txt`` its answers, one per line. A key is the hash
+    of the run's full configuration, so a run whose file exists is never repeated. ``plan.json``
+    says which runs belong to which cell of which table. A published directory has its runs and
     tests in one file, ``records.jsonl.gz``, and no predictions.
     """
 
@@ -46,7 +55,7 @@ class Records:
         return self._read("tests", key)
 
     def chosen(self, cell: Cell) -> Record | None:
-        """The run that did best on dev, the first among equals; None if every one failed."""
+        """The best run on dev, the first of equally good ones; None if every run failed."""
         runs = [run for run in map(self.run, cell.keys) if run and "dev" in run]
         return max(runs, key=dev_score, default=None)
 
@@ -60,18 +69,28 @@ class Records:
         pictured = not cell.keeps_embeddings or self.embeddings(chosen["key"]).is_file()
         return self.test(chosen["key"]) is not None and pictured
 
+    def outcomes(self) -> list[Outcome]:
+        """Those of all cells that are done, except where every candidate failed."""
+        found = []
+        for cell in self.planned():
+            run = self.chosen(cell) if self.is_done(cell) else None
+            test = self.test(run["key"]) if run else None
+            if run and test:
+                found.append(Outcome(cell, run, test))
+        return found
+
     def embeddings(self, key: str) -> Path:
-        """Where the embeddings of a chosen run are, for a picture."""
+        """The file with the embeddings of a chosen run, for a picture."""
         return self.folder / "embeddings" / f"{key}.npz"
 
     def write(self, kind: str, key: str, record: Record) -> None:
-        """Add a run or a test; the file is there as a whole or not at all."""
+        """Add a run or a test score; the file appears as a whole or not at all."""
         path = self._path(kind, key)
         make_folder(path.parent)
         write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
     def finished(self) -> set[str]:
-        """The keys of all runs that are there by now."""
+        """The keys of all runs that are finished by now."""
         loose = self.folder / "runs"
         names = {path.stem for path in loose.glob("*.json")} if loose.is_dir() else set()
         return names | {key for kind, key in self._packed if kind == "runs"}
@@ -83,7 +102,7 @@ class Records:
 
     @contextmanager
     def lock(self, name: str) -> Iterator[bool]:
-        """Try to be the only process at something; the kernel frees it if the process dies."""
+        """Try to get a lock; give whether it worked. The kernel frees it if the process dies."""
         make_folder(self.folder / "locks")
         with (self.folder / "locks" / name).open("w") as file:
             try:
@@ -94,9 +113,9 @@ class Records:
                 yield True
 
     def add_to_plan(self, cells: list[Cell], backbone: Record) -> None:
-        """Say what these cells are, beside those that the directory has already.
+        """Add cells to those that the directory has already.
 
-        A cell in the place of an earlier one replaces it, but a fast one never a whole one. A
+        A cell replaces an earlier one in its place, but a fast one never replaces a whole one. A
         directory is about one backbone.
         """
         make_folder(self.folder / "locks")
@@ -119,7 +138,7 @@ class Records:
             write_whole(self.folder / _PLAN, json.dumps(plan, ensure_ascii=False) + "\n")
 
     def planned(self) -> list[Cell]:
-        """The cells that the directory is about."""
+        """All cells of the directory."""
         return [Cell.from_json(cell) for cell in self._plan()["cells"]]
 
     @property
@@ -142,7 +161,7 @@ class Records:
         return self.folder / kind / f"{key}.json"
 
     def _read(self, kind: str, key: str) -> Record | None:
-        """A record never changes: it is read once."""
+        """Read a record, once: it never changes."""
         if (kind, key) not in self._seen:
             path = self._path(kind, key)
             if not path.is_file():
@@ -164,11 +183,11 @@ class Records:
         except (OSError, EOFError, ValueError, KeyError) as error:
             raise CPTuningError(f"{path} is damaged ({error}): publish it again.") from error
 
-    def publish(self, folder: Path) -> "Records":
+    def publish(self, folder: Path) -> "ResultDirectory":
         """Write the plan, the runs and the tests to another folder, in two small files.
 
-        The embeddings that pictures are drawn from go along, predictions do not, nor anything that
-        is no longer planned.
+        The embeddings that pictures are drawn from are copied too; predictions are not, nor is
+        anything that is no longer planned.
         """
         make_folder(folder)
         planned = {key for cell in self.planned() for key in cell.keys}
@@ -179,10 +198,10 @@ class Records:
             if (record := read(key))
         ]
         lines = "".join(json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in found)
-        # Without a time in it, the same records make the same file.
+        # No time stamp, so that the same records make the same file.
         write_whole(folder / _PACKED, gzip.compress(lines.encode("utf-8"), mtime=0))
         write_whole(folder / _PLAN, json.dumps(self._plan(), ensure_ascii=False) + "\n")
-        public = Records(folder)
+        public = ResultDirectory(folder)
         drawn = {key for cell in self.planned() if cell.keeps_embeddings for key in cell.keys}
         for path in (self.folder / "embeddings").glob("*.npz"):
             if path.stem in drawn:
@@ -195,15 +214,15 @@ class Records:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, or say in one sentence why not."""
+    """Make a folder, or say in one sentence why that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CPTuningError(f"{folder} can't be made: {error.strerror}.") from error
+        raise CPTuningError(f"{folder} can't be created: {error.strerror}.") from error
 
 
 def dev_score(run: Record) -> tuple[float, float]:
-    """What dev chooses by: accuracy, then log-loss. A run that failed is below every other.
+    """What dev chooses by: accuracy, then log-loss. A failed run is worse than any other.
 
     >>> dev_score({"dev": {"accuracy": 0.8, "log_loss": 0.4}}) > dev_score({"failed": "no words"})
     True

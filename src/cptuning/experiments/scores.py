@@ -1,55 +1,27 @@
-"""The scores of a result directory, by row and data set."""
+"""Test scores by row and data set, with their means, deviations and tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from cptuning.experiments.plan import Cell
-from cptuning.experiments.records import Record, Records
+from cptuning.data import PAPER_DATASETS
+from cptuning.experiments.directory import Outcome
 from cptuning.experiments.statistics import PairedTest, paired_t_test
-from cptuning.experiments.studies import STUDIES
 
-# What scores are paired by: the variant (a prompt, a way round) and the seed.
+# What scores are paired by: the variant (a prompt, which class is rare) and the seed.
 Pair = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came out of a cell: the chosen run and its test score."""
-
-    cell: Cell
-    run: Record
-    test: Record
-
-
-def outcomes(records: Records) -> list[Outcome]:
-    """Those of all cells that are done, in the order of the studies and of their rows."""
-    found = []
-    for cell in records.planned():
-        run = records.chosen(cell) if records.is_done(cell) else None
-        test = records.test(run["key"]) if run else None
-        if run and test:
-            found.append(Outcome(cell, run, test))
-    return sorted(found, key=lambda one: _rank(one.cell))
-
-
-def _rank(cell: Cell) -> tuple[int, int]:
-    """Where a cell stands, whenever it was added: by study, then by row."""
-    rows = [row.name for row in STUDIES[cell.study].make_rows(cell.dataset)]
-    place = rows.index(cell.row) if cell.row in rows else len(rows)
-    return list(STUDIES).index(cell.study), place
 
 
 @dataclass
 class Scores:
-    """A measure in % by row and data set, one for each pair."""
+    """A measure in % by row and data set, one value for each variant and seed."""
 
     values: dict[tuple[str, str], dict[Pair, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, found: Sequence[Outcome], measure: str = "accuracy") -> "Scores":
-        """Of outcomes that have this measure."""
+        """The scores of those outcomes that have this measure."""
         scores = cls()
         for one in found:
             if measure in one.test:
@@ -58,7 +30,7 @@ class Scores:
         return scores
 
     def only(self, begins: str) -> "Scores":
-        """Those of the rows whose names begin so."""
+        """The scores of the rows whose names begin like this."""
         return Scores({place: v for place, v in self.values.items() if place[0].startswith(begins)})
 
     @property
@@ -68,13 +40,13 @@ class Scores:
 
     @property
     def pools(self) -> bool:
-        """Whether a row has several variants in one place."""
+        """Whether any row pools several variants."""
         return any(len({variant for variant, _ in pairs}) > 1 for pairs in self.values.values())
 
     @property
     def datasets(self) -> list[str]:
         """The data sets that have any score, in the paper's order."""
-        order = list(STUDIES["main"].datasets)
+        order = list(PAPER_DATASETS)
         found = dict.fromkeys(name for _, name in self.values)
         return sorted(found, key=lambda name: order.index(name) if name in order else len(order))
 
@@ -84,12 +56,12 @@ class Scores:
         return float(np.mean(list(found.values()))) if found else None
 
     def spread(self, row: str, dataset: str) -> float | None:
-        """The standard deviation over all pairs; None of a single one."""
+        """The standard deviation over all pairs; None for a single one."""
         found = list(self.values.get((row, dataset), {}).values())
         return float(np.std(found, ddof=1)) if len(found) > 1 else None
 
     def average(self, row: str) -> float | None:
-        """The mean over the data sets, if it has them all."""
+        """The mean over the data sets, if the row has them all."""
         means = [self.mean(row, name) for name in self.datasets]
         known = [mean for mean in means if mean is not None]
         return float(np.mean(known)) if known and len(known) == len(means) else None
@@ -108,8 +80,8 @@ class Scores:
     def over_seeds(self, first: str, second: str, dataset: str) -> PairedTest:
         """The test on one data set: a pair is a split that both were trained on.
 
-        Variants of a split (prompts, ways round) share its examples, so they are averaged: as pairs
-        of their own they would count the same luck several times.
+        Variants of a split share its examples, so they are averaged: as pairs of their own they
+        would count the same luck several times.
         """
         ours, theirs = (self.values.get((row, dataset), {}) for row in (first, second))
         return over_splits({pair: (ours[pair], theirs[pair]) for pair in ours if pair in theirs})

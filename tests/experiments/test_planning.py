@@ -4,7 +4,7 @@ import pytest
 
 from cptuning.data import PAPER_DATASETS
 from cptuning.errors import CPTuningError
-from cptuning.experiments.plan import PAPER_GRID, SMALL_GRID, grid_for, load_split, plan
+from cptuning.experiments.planning import PAPER_GRID, SMALL_GRID, grid_for, load_split, plan
 from cptuning.experiments.studies import PAPER_METHODS, STUDIES
 
 SMALL = {"name": "small", "weights": "abc", "parameters": 28_000_000}
@@ -151,7 +151,7 @@ def test_every_study_is_about_the_paper_s_tasks():
 
 
 @pytest.mark.parametrize(
-    ("what", "changes", "sentence"),
+    ("study", "changes", "sentence"),
     [
         ("maine", {}, "There is no study 'maine': use one of main, ablation,"),
         ("main", {"methods": ("gpt",)}, "There is no method 'gpt': use some of"),
@@ -162,9 +162,9 @@ def test_every_study_is_about_the_paper_s_tasks():
         ("main", {"datasets": ("GSM8K",)}, "There is no data set 'GSM8K'"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(request_for, what, changes, sentence):
+def test_mistakes_are_told_in_a_sentence(request_for, study, changes, sentence):
     with pytest.raises(CPTuningError, match=sentence.replace("(", r"\(")):
-        plan(request_for(what, **changes), SMALL)
+        plan(request_for(study, **changes), SMALL)
 
 
 def test_tuning_tries_the_same_values_each_time_and_leaves_the_row_s_own_alone(request_for):

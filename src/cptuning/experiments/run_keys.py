@@ -12,56 +12,56 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
-Settings = dict[str, Any]
+Values = dict[str, Any]
 
 
-class Change(Protocol):
+class SettingsChange(Protocol):
     """A change to the settings that does not change what a run does."""
 
-    def apply(self, settings: Settings) -> Settings:
-        """Settings from before the change as they are called after it; later ones as they are."""
+    def apply(self, settings: Values) -> Values:
+        """Bring settings from before the change up to date; leave later ones as they are."""
 
-    def undo(self, settings: Settings) -> Settings:
-        """Settings from after the change as they were called before it."""
+    def undo(self, settings: Values) -> Values:
+        """Write settings from after the change as they were written before it."""
 
 
 @dataclass(frozen=True)
-class Renamed:
+class RenamedSetting:
     """A setting has a new name."""
 
     before: str
     after: str
 
-    def apply(self, settings: Settings) -> Settings:
-        """Under the new name."""
+    def apply(self, settings: Values) -> Values:
+        """Use the new name."""
         return {self.after if name == self.before else name: v for name, v in settings.items()}
 
-    def undo(self, settings: Settings) -> Settings:
-        """Under the old name."""
-        return Renamed(self.after, self.before).apply(settings)
+    def undo(self, settings: Values) -> Values:
+        """Use the old name."""
+        return RenamedSetting(self.after, self.before).apply(settings)
 
 
 @dataclass(frozen=True)
 class RenamedValue:
-    """One of the values that a setting can have is called something else."""
+    """One of the values that a setting can have has a new name."""
 
     setting: str
     before: str
     after: str
 
-    def apply(self, settings: Settings) -> Settings:
-        """With the new value."""
+    def apply(self, settings: Values) -> Values:
+        """Use the new value."""
         is_old = settings.get(self.setting) == self.before
         return settings | {self.setting: self.after} if is_old else settings
 
-    def undo(self, settings: Settings) -> Settings:
-        """With the old value."""
+    def undo(self, settings: Values) -> Values:
+        """Use the old value."""
         return RenamedValue(self.setting, self.after, self.before).apply(settings)
 
 
 @dataclass(frozen=True)
-class Added:
-    """There is a new setting; with its neutral value a run is what it was before.
+class AddedSetting:
+    """There is a new setting; with its neutral value, a run does what it did before.
 
     The neutral value need not be the default. A record from before the change does not have the
     setting, because not every method does.
@@ -70,26 +70,26 @@ class Added:
     setting: str
     neutral: Any
 
-    def apply(self, settings: Settings) -> Settings:
-        """As they are."""
+    def apply(self, settings: Values) -> Values:
+        """Leave them as they are."""
         return settings
 
-    def undo(self, settings: Settings) -> Settings:
-        """Without the setting, if it is neutral."""
+    def undo(self, settings: Values) -> Values:
+        """Leave the setting out if it is neutral."""
         if self.setting not in settings or settings[self.setting] != self.neutral:
             return settings
         return {name: value for name, value in settings.items() if name != self.setting}
 
 
 # All changes since the first results were published, the oldest first.
-CHANGES: tuple[Change, ...] = (
-    Renamed("words_a_class", "words_per_class"),
+CHANGES: tuple[SettingsChange, ...] = (
+    RenamedSetting("words_a_class", "words_per_class"),
     RenamedValue("selection", "one-error", "one-standard-error"),
 )
 
 
 def key_of(configuration: dict[str, Any]) -> str:
-    """The hash of a configuration in its first form, in whatever order its entries are.
+    """The hash of a configuration in its first form; the order of its entries does not matter.
 
     >>> key_of({"seed": 13, "settings": {"k": 3}}) == key_of({"settings": {"k": 3}, "seed": 13})
     True
@@ -99,7 +99,7 @@ def key_of(configuration: dict[str, Any]) -> str:
     return sha256(text.encode("utf-8")).hexdigest()[:32]
 
 
-def first_form(settings: Settings) -> Settings:
+def first_form(settings: Values) -> Values:
     """Today's settings as they were called in the first published results.
 
     >>> first_form({"words_per_class": 50, "selection": "one-standard-error"})
@@ -110,7 +110,7 @@ def first_form(settings: Settings) -> Settings:
     return settings
 
 
-def current_form(settings: Settings) -> Settings:
+def current_form(settings: Values) -> Values:
     """The settings of a record, however old, as they are called today.
 
     >>> current_form({"words_a_class": 50, "selection": "one-error"})

@@ -1,25 +1,25 @@
-"""How far a sweep is: runs done, running and left, and the time left."""
+"""The progress of a sweep: runs done, running and waiting, and the time left."""
 
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from cptuning.experiments.plan import Task
-from cptuning.experiments.records import Records
+from cptuning.experiments.cells import PlannedCell
+from cptuning.experiments.directory import ResultDirectory
 from cptuning.reporting.durations import format_duration
 
-_SECONDS_A_LOOK = 0.5
-# Where nobody watches a terminal, a line now and then.
-_SECONDS_A_LINE = 30.0
+_SECONDS_BETWEEN_COUNTS = 0.5
+# Where the output is not a terminal.
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 class Sweep:
-    """The runs of some tasks, counted from their result directory: whoever made them."""
+    """The runs of some cells, counted in their result directory, no matter who made them."""
 
-    def __init__(self, tasks: Sequence[Task], records: Records) -> None:
-        self.records = records
-        self._missing = {key for task in tasks for key in task.cell.keys}
+    def __init__(self, planned: Sequence[PlannedCell], directory: ResultDirectory) -> None:
+        self.directory = directory
+        self._missing = {key for one in planned for key in one.cell.keys}
         self.total = len(self._missing)
         self._started = time.monotonic()
         self.count()
@@ -27,7 +27,7 @@ class Sweep:
 
     def count(self) -> int:
         """How many runs are done by now."""
-        self._missing -= self.records.finished()
+        self._missing -= self.directory.finished()
         return self.done
 
     @property
@@ -36,7 +36,7 @@ class Sweep:
         return self.total - len(self._missing)
 
     def seconds_left(self) -> float | None:
-        """By the speed so far; None before there is any."""
+        """An estimate from the speed so far; None before a run is finished."""
         here = self.done - self._at_first
         if here == 0:
             return None
@@ -54,20 +54,20 @@ class Sweep:
         return f"{done} runs done, {running} running, {left - running} waiting{time_left}"
 
 
-class Display:
+class SweepDisplay:
     """Shows a sweep on standard error: a bar on a terminal, else a line now and then."""
 
     def __init__(self, sweep: Sweep, running: int) -> None:
         self.sweep, self.running = sweep, running
-        self._looked = self._told = time.monotonic()
+        self._counted = self._printed = time.monotonic()
         self._bar: Any = None
 
-    def __enter__(self) -> "Display":
+    def __enter__(self) -> "SweepDisplay":
         if sys.stderr.isatty():
             try:
                 from rich.console import Console
                 from rich.progress import BarColumn, Progress, TextColumn
-            except ImportError:  # The runs themselves do without it.
+            except ImportError:  # The runs do not need it.
                 return self
             self._bar = Progress(
                 BarColumn(bar_width=None),
@@ -85,15 +85,15 @@ class Display:
             self._bar.stop()
 
     def update(self, running: int | None = None) -> None:
-        """Look again, unless it was only just looked at."""
-        if self._bar is None and time.monotonic() - self._told < _SECONDS_A_LINE:
+        """Count again, unless that was done just before."""
+        if self._bar is None and time.monotonic() - self._printed < _SECONDS_BETWEEN_LINES:
             return
-        if time.monotonic() - self._looked < _SECONDS_A_LOOK:
+        if time.monotonic() - self._counted < _SECONDS_BETWEEN_COUNTS:
             return
-        self._looked = time.monotonic()
+        self._counted = time.monotonic()
         line = self.sweep.line(self.running if running is None else running)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.sweep.done, description=line)
         else:
-            self._told = time.monotonic()
+            self._printed = time.monotonic()
             print(line, file=sys.stderr, flush=True)

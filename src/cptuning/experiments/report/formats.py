@@ -6,11 +6,11 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
-from cptuning.experiments.document import Document, Line, Picture, Section, Table, Value
-from cptuning.experiments.records import Records
-from cptuning.experiments.results import Outcome, outcomes
-from cptuning.experiments.sections import document
-from cptuning.experiments.studies import TUNED, Study
+from cptuning.experiments.directory import Outcome, ResultDirectory
+from cptuning.experiments.hyperparameters import TUNED
+from cptuning.experiments.report.builder import build_report
+from cptuning.experiments.report.parts import Line, Picture, Report, ResultTable, Section, Value
+from cptuning.experiments.studies import Study, in_study_order
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.html import html_page, table_html
 
@@ -36,35 +36,35 @@ COLUMNS = (
 )
 
 
-def write_report(records: Records, studies: Sequence[Study], name: str) -> list[Path]:
+def write_report(directory: ResultDirectory, studies: Sequence[Study], name: str) -> list[Path]:
     """Write ``NAME.md``, ``.tex``, ``.csv``, ``.html`` and the pictures; give the files."""
     names = [study.name for study in studies]
-    found = [one for one in outcomes(records) if one.cell.study in names]
-    report = document(records, studies)
+    outcomes = in_study_order(one for one in directory.outcomes() if one.cell.study in names)
+    report = build_report(directory, studies)
     files: dict[str, str | bytes] = {
         f"{name}.md": markdown(report),
         f"{name}.tex": latex(report),
-        f"{name}.csv": table_of_seeds(found),
+        f"{name}.csv": seeds_csv(outcomes),
         f"{name}.html": html(report),
     }
     for picture in (picture for section in report.sections for picture in section.pictures):
         if picture.png is not None:
             files[f"{picture.name}.png"] = picture.png
     for file, content in files.items():
-        write_whole(records.folder / file, content)
-    return [records.folder / file for file in files]
+        write_whole(directory.folder / file, content)
+    return [directory.folder / file for file in files]
 
 
-def table_of_seeds(found: Sequence[Outcome]) -> str:
-    """CSV, a row a seed; scores are shares, not percents.
+def seeds_csv(outcomes: Sequence[Outcome]) -> str:
+    """CSV with one row per cell; scores are between 0 and 1.
 
-    >>> table_of_seeds([]).strip()
+    >>> seeds_csv([]).strip()
     'study,row,variant,dataset,seed,accuracy,...,key'
     """
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for one in found:
+    for one in outcomes:
         settings = one.run["configuration"]["settings"]
         values = {
             **{name: getattr(one.cell, name) for name in COLUMNS[:5]},
@@ -78,10 +78,10 @@ def table_of_seeds(found: Sequence[Outcome]) -> str:
     return stream.getvalue()
 
 
-def markdown(report: Document) -> str:
-    """The report for a README or a terminal.
+def markdown(report: Report) -> str:
+    """The report as Markdown, for a README or a terminal.
 
-    >>> print(markdown(Document("Title", ["A fact."], ["Careful."], [])).strip())
+    >>> print(markdown(Report("Title", ["A fact."], ["Careful."], [])).strip())
     # Title
     <BLANKLINE>
     A fact.
@@ -98,7 +98,7 @@ def markdown(report: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(table: Table) -> str:
+def _markdown_table(table: ResultTable) -> str:
     def value(one: Value) -> str:
         text = f"**{one.whole}**" if one.is_best else one.whole
         return text + one.mark
@@ -130,8 +130,8 @@ _LATEX |= {"λ": r"$\lambda$", "“": "``", "”": "''", "–": "--", "<": "$<$"
 _LATEX |= {"{": r"\{", "}": r"\}", "\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}"}
 
 
-def latex(report: Document) -> str:
-    """The tables for a paper; they need the package booktabs."""
+def latex(report: Report) -> str:
+    """The tables as LaTeX, for a paper; they need the package booktabs."""
     head = "% Written by cptuning reproduce. Needs \\usepackage{booktabs}.\n"
     said = "".join(f"% {sentence}\n" for sentence in (*report.facts, *report.warnings))
     tables = [
@@ -142,8 +142,8 @@ def latex(report: Document) -> str:
     return head + said + "\n" + "\n".join(tables)
 
 
-def _latex_table(section: Section, table: Table, label: str) -> str:
-    # Where a row is followed by the paper's, a little space keeps what belongs together together.
+def _latex_table(section: Section, table: ResultTable, label: str) -> str:
+    # Where rows are followed by the paper's, a little space separates the groups.
     has_groups = any(line.kind == "paper" for line in table.lines)
 
     def value(one: Value) -> str:
@@ -179,8 +179,8 @@ def _latex_text(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
-def html(report: Document) -> str:
-    """The report as one page that needs nothing else."""
+def html(report: Report) -> str:
+    """The report as one self-contained web page."""
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in report.facts)
     warnings = "".join(f'<p class="warning">{escape(said)}</p>' for said in report.warnings)
     is_only = len(report.sections) == 1  # Then the page has its title.
@@ -197,7 +197,7 @@ def html(report: Document) -> str:
     return html_page(report.title, body)
 
 
-def _contents(report: Document) -> str:
+def _contents(report: Report) -> str:
     """Links to the sections, where there are several."""
     if len(report.sections) < 2:
         return ""
@@ -216,7 +216,7 @@ def _html_section(section: Section, heading: str) -> str:
 {tables}</section>"""
 
 
-def _html_table(table: Table) -> str:
+def _html_table(table: ResultTable) -> str:
     def value(line: Line, one: Value) -> str:
         text = f"<b>{escape(one.text)}</b>" if one.is_best else escape(one.text)
         mark = f"<sup>{escape(one.mark)}</sup>" if one.mark else ""
