@@ -387,7 +387,7 @@ def eight_bit_product(seen, weights, bias):
         [tensor("y", onnx.TensorProto.FLOAT, [None, len(bias)])],
         [onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(bias, "b")],
     )
-    opset = [onnx.helper.make_opsetid("", 17)]
+    opset = [onnx.helper.make_opsetid("", 18)]
     rewritten = Graph(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9))
     _quantize_product(rewritten, rewritten.nodes[0], seen)
     return session(rewritten.model().SerializeToString()).run(None, {"x": seen})[0]
@@ -476,7 +476,7 @@ def attention_graph(**constants):
         [tensor("result", onnx.TensorProto.FLOAT, [None, None, 8])],
         [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
-    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(MICROSOFT, 1)]
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid(MICROSOFT, 1)]
     return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 

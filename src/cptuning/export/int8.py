@@ -248,7 +248,8 @@ def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, ro
     if not rounding.one_sided:
         sizes = f"{rows}/sizes"
         graph.insert(node, "Abs", [divided], [sizes])
-    graph.insert(node, "ReduceMax", [sizes], [f"{rows}/any"], axes=[-1], keepdims=1)
+    last = graph.constant("last axis", np.array([-1]))
+    graph.insert(node, "ReduceMax", [sizes, last], [f"{rows}/any"], keepdims=1)
     tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
     graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
     return divided

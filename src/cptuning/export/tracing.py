@@ -1,88 +1,61 @@
 """From torch to an ONNX graph: token ids in, the unit vector at [OMSK] out."""
 
+import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
-from io import BytesIO, StringIO
 from typing import Any
 
 import onnx
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn.functional import embedding, normalize
+from torch.onnx.ops import symbolic
 from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from transformers.masking_utils import (
+    AttentionMaskInterface,
+    bidirectional_mask_function,
+    eager_mask,
+)
 
 from cptuning.backbone import PromptedEncoder
 from cptuning.backbone.loading import quiet_transformers
+from cptuning.export.graph import ATTENTION, MICROSOFT
 
 OUTPUTS = "outputs"
 INPUTS = ("input_ids", "token_type_ids", OUTPUTS)
 FUSED, EAGER = "cptuning-fused", "eager"
-"""How attention comes into the graph: as one operator of ONNX Runtime, or as its parts."""
-OPSET = 17
+"""How attention enters the graph: as one operator of ONNX Runtime, or as its parts."""
+OPSET = 18
 
 
-class _Attention(torch.autograd.Function):
-    """Attention that is traced as one operator; its inputs still have heads as an axis."""
+def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
+    """The encoder's graph for texts of one length: ``input_ids``, ``token_type_ids``, ``outputs``.
 
-    @staticmethod
-    def forward(
-        _context: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        scale: float,
-        _heads: int,
-    ) -> Tensor:
-        similarities = query @ key.transpose(2, 3) * scale
-        weights = (similarities if bias is None else similarities + bias).softmax(dim=-1)
-        return (weights @ value).transpose(1, 2)
-
-    @staticmethod
-    def symbolic(
-        graph: Any, query: Any, key: Any, value: Any, bias: Any, scale: float, heads: int
-    ) -> Any:
-        inputs = [query, key, value]
-        if bias is not None:
-            nothing = graph.op("prim::Constant")
-            nothing.setType(torch._C.OptionalType.ofTensor())
-            inputs += [nothing, nothing, bias]
-        attended = graph.op(
-            "com.microsoft::MultiHeadAttention", *inputs, num_heads_i=heads, scale_f=scale
+    ``outputs`` is the position of [OMSK] in each text, with two more axes of length one.
+    """
+    AttentionInterface.register(FUSED, _attend)
+    AttentionMaskInterface.register(FUSED, _bias)
+    ids = torch.zeros(2, 7, dtype=torch.long)
+    tokens, texts = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC}
+    with torch.no_grad(), _quiet():
+        program = torch.onnx.export(
+            _Embedder(encoder, attention).eval(),
+            (ids, torch.zeros_like(ids), torch.tensor([[[3]], [[5]]])),
+            input_names=list(INPUTS),
+            output_names=["embeddings"],
+            dynamic_shapes=(tokens, tokens, texts),
+            opset_version=OPSET,
+            external_data=False,
+            dynamo=True,
+            verbose=False,
         )
-        return attended.setType(query.type())
-
-
-class _Row(torch.autograd.Function):
-    """The row of [OMSK] alone, traced as the one node that reads ``outputs``."""
-
-    @staticmethod
-    def forward(_context: Any, hidden: Tensor, outputs: Tensor) -> Tensor:
-        return hidden.take_along_dim(outputs, dim=1)
-
-    @staticmethod
-    def symbolic(graph: Any, hidden: Any, outputs: Any) -> Any:
-        row = graph.op("GatherND", hidden, outputs, batch_dims_i=1)
-        return row.setType(hidden.type())
-
-
-def _attend(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    scaling: float | None = None,
-    **_more: Any,
-) -> tuple[Tensor, None]:
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    heads = int(query.shape[1])
-    attended: Tensor = _Attention.apply(query, key, value, bias, float(scale), heads)  # type: ignore[no-untyped-call]
-    return attended, None
+    assert program is not None
+    model: onnx.ModelProto = program.model_proto
+    return model
 
 
 class _Embedder(nn.Module):
@@ -90,7 +63,7 @@ class _Embedder(nn.Module):
 
     def __init__(self, encoder: PromptedEncoder, attention: str) -> None:
         super().__init__()
-        self.encoder = deepcopy(encoder).to("cpu").eval()  # the original stays as it is
+        self.encoder = deepcopy(encoder).to("cpu")  # the original stays as it is
         self.encoder.model.set_attn_implementation(attention)
         table = self.encoder.model.get_input_embeddings().weight
         assert isinstance(table, Tensor)
@@ -99,52 +72,67 @@ class _Embedder(nn.Module):
         self.encoder.embed = partial(embedding, weight=rows)  # type: ignore[method-assign]
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor, outputs: Tensor) -> Tensor:
-        def take(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+        def take_row(_module: nn.Module, _inputs: Any, output: Any) -> Any:
             hidden = output.last_hidden_state
-            output.last_hidden_state = _Row.apply(hidden, outputs)  # type: ignore[no-untyped-call]
+            shape = (hidden.shape[0], 1, hidden.shape[2])
+            # One node, the only one that reads ``outputs``: take_row_early looks for it.
+            output.last_hidden_state = symbolic(
+                "GatherND", [hidden, outputs], {"batch_dims": 1}, dtype=hidden.dtype, shape=shape
+            )
             return output
 
-        # Without padding there is nothing to mask; and with one row left, it is the wanted one.
-        every = torch.arange(input_ids.shape[0])
+        # Texts of one length need no mask; and of the one row that is left, the first is wanted.
+        texts = torch.arange(input_ids.shape[0])
         # In front of the adapter's own hook, which then finds one row.
-        hook = self.encoder.model.base_model.register_forward_hook(take, prepend=True)
+        hook = self.encoder.model.base_model.register_forward_hook(take_row, prepend=True)
         try:
-            features, _ = self.encoder(input_ids, None, token_type_ids, every, 0 * every)
+            features, _ = self.encoder(input_ids, None, token_type_ids, texts, 0 * texts)
         finally:
             hook.remove()
         return normalize(features.float(), dim=-1)
 
 
-def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
-    """The encoder's graph for texts of one length: ``input_ids``, ``token_type_ids``, ``outputs``.
+def _attend(
+    _module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    scaling: float | None = None,
+    **_more: Any,
+) -> tuple[Tensor, None]:
+    """Attention as one operator, whose inputs still have the heads as an axis of their own."""
+    texts, heads, length, width = query.shape
+    attended = symbolic(
+        f"{MICROSOFT}::{ATTENTION}",
+        [query, key, value] if bias is None else [query, key, value, None, None, bias],
+        {"num_heads": heads, "scale": float(width**-0.5 if scaling is None else scaling)},
+        dtype=query.dtype,
+        shape=(texts, length, heads, width),
+        version=1,
+    )
+    return attended, None
 
-    ``outputs`` is the place of [OMSK] in each text, with two more axes of length one.
+
+def _bias(mask_function: Callable[..., Any], **more: Any) -> Tensor | None:
+    """What is added to similarities: nothing, where every token may attend to every other.
+
+    transformers itself leaves the mask out only where it is not traced.
     """
-    AttentionInterface.register(FUSED, _attend)
-    AttentionMaskInterface.register(FUSED, eager_mask)
-    ids = torch.zeros(2, 7, dtype=torch.long)
-    sample = (ids, torch.zeros_like(ids), torch.tensor([[[3]], [[5]]]))
-    file = BytesIO()
-    with torch.no_grad(), _quiet():
-        torch.onnx.export(
-            _Embedder(encoder, attention),
-            sample,
-            file,  # type: ignore[arg-type]  # The old exporter takes open files as well.
-            input_names=list(INPUTS),
-            output_names=["embeddings"],
-            dynamic_axes={
-                **{name: {0: "batch", 1: "length"} for name in INPUTS[:2]},
-                **{name: {0: "batch"} for name in (OUTPUTS, "embeddings")},
-            },
-            opset_version=OPSET,
-            dynamo=False,
-        )
-    return onnx.load_from_string(file.getvalue())
+    if mask_function is bidirectional_mask_function and more.get("attention_mask") is None:
+        return None
+    return eager_mask(mask_function=mask_function, **more)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Tracing warns of sizes that might be constants, and of attention; the result is compared."""
-    with redirect_stdout(StringIO()), warnings.catch_warnings(), quiet_transformers():
+    """Without the exporter's remarks: what it makes is compared with torch."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    with warnings.catch_warnings(), quiet_transformers():
         warnings.simplefilter("ignore")
-        yield
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
