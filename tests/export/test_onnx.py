@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from types import SimpleNamespace
 
@@ -273,8 +274,8 @@ def test_without_a_second_look_there_is_no_exact_model(int8, tmp_path):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda place: (place / EXACT_FILE).unlink(), r"exact\.onnx is no readable ONNX model"),
-        (lambda place: (place / EXACT_FILE).write_bytes(b"x"), r"exact\.onnx is no readable"),
+        (lambda place: (place / EXACT_FILE).unlink(), r"exact\.onnx is not a readable ONNX model"),
+        (lambda place: (place / EXACT_FILE).write_bytes(b"x"), r"exact\.onnx is not a readable"),
         (lambda place: change_fact(place, "clear_lead", "wide"), "its clear_lead is 'wide'"),
         (lambda place: change_fact(place, "clear_lead", float("nan")), "its clear_lead is nan"),
     ],
@@ -540,6 +541,26 @@ def test_a_graph_that_is_wrong_or_fails_is_not_taken(cases, tmp_path, monkeypatc
     with pytest.raises(CPTuningError, match="can't be exported"):
         export_onnx(original, tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_threads_that_predict_at_once_get_the_answers_of_one(cases, precision):
+    case = cases["bert", "single", "int8"] if precision == "int8" else cases["bert", "single"]
+    model = cptuning.load(case.place / "again")
+    expected = [(model.predict([text]), model.predict_proba([text])) for text in case.texts]
+
+    def wrong_answers(start):
+        """How many of 200 answers differ; every thread starts at another text."""
+        wrong = 0
+        for number in range(start, start + 200):
+            label, probabilities = expected[number % len(expected)]
+            text = [case.texts[number % len(expected)]]
+            same = model.predict_proba(text).tobytes() == probabilities.tobytes()
+            wrong += not (same and model.predict(text).tolist() == label.tolist())
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(wrong_answers, range(8))) == [0] * 8
 
 
 @pytest.mark.parametrize("folder", ["again", "exported"])

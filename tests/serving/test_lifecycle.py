@@ -49,7 +49,7 @@ class TestStarting:
         assert (result.exit_code, "Address already in use" in result.stderr) == (2, True)
         (films / "encoder.onnx").write_bytes(b"junk")
         result = run("serve", films, "--port", 0)
-        assert (result.exit_code, "no readable ONNX model" in result.stderr) == (2, True)
+        assert (result.exit_code, "not a readable ONNX model" in result.stderr) == (2, True)
 
     def test_with_a_key_others_may_reach_it(self, films, start):
         server = start(films, "--host", "0.0.0.0", keys="a key that is long enough")
