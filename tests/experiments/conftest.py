@@ -33,7 +33,7 @@ def write_rows(path, rows):
 
 
 def write_dataset(root, name, by_label, seeds=(13, 21, 42)):
-    """A pool, a test file, and ready-made splits of four examples a class."""
+    """A pool, a test file, and ready-made splits of four examples per class."""
 
     def rows(start, stop):
         return [
@@ -84,7 +84,7 @@ def request_for(data, tiny, tmp_path):
 
 @pytest.fixture
 def run(request_for):
-    """Runs a request; gives what was said and the files that were written."""
+    """Runs a request; gives what it said and the files it wrote."""
 
     def reproduced(study="main", **changes):
         said = []

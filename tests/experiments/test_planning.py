@@ -162,7 +162,7 @@ def test_every_study_is_about_the_paper_s_tasks():
         ("main", {"datasets": ("GSM8K",)}, "There is no data set 'GSM8K'"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(request_for, study, changes, sentence):
+def test_a_mistake_is_answered_with_one_sentence(request_for, study, changes, sentence):
     with pytest.raises(CPTuningError, match=sentence.replace("(", r"\(")):
         plan(request_for(study, **changes), SMALL)
 

@@ -15,7 +15,7 @@ from cptuning.experiments.cells import Cell
 from cptuning.experiments.comparison import caveats, compare
 from cptuning.experiments.directory import ResultDirectory
 from cptuning.experiments.report.builder import build_report
-from cptuning.experiments.report.formats import write_report
+from cptuning.experiments.report.rendering import write_report
 from cptuning.experiments.scores import Scores
 from cptuning.experiments.statistics import paired_t_test
 from cptuning.experiments.studies import METHOD_ROWS, STUDIES, in_study_order
@@ -26,7 +26,7 @@ SMALL = {"name": "embedded", "weights": "e", "parameters": 28_000_000}
 
 
 def made_up(folder, scores, study="main", backbone=SMALL, **changes):
-    """A directory with the given test accuracies in %: (row, dataset[, variant]) to one a seed."""
+    """A directory with these test accuracies in %, one per seed, by (row, dataset[, variant])."""
     directory, cells = ResultDirectory(folder), []
     for place, values in scores.items():
         row, dataset, variant = (*place, "")[:3]
@@ -111,7 +111,7 @@ def test_the_test_over_tasks_is_the_paper_s(tmp_path):
     assert test.pairs == 3
 
 
-def test_the_best_of_ours_is_bold_and_the_backbone_is_told_plainly(tmp_path):
+def test_the_best_of_ours_is_bold_and_another_backbone_is_pointed_out(tmp_path):
     directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
     files = {
         path.name: path.read_text() for path in write_report(directory, [STUDIES["main"]], "main")
@@ -133,7 +133,7 @@ def test_the_paper_s_own_backbone_needs_no_warning(tmp_path):
     assert build_report(directory, [STUDIES["main"]]).warnings == []
 
 
-def test_csv_has_a_row_a_seed(tmp_path):
+def test_csv_has_one_row_per_seed(tmp_path):
     directory = made_up(tmp_path, {("cp-tuning", "MRPC"): OURS})
     write_report(directory, [STUDIES["main"]], "main")
     rows = list(csv.DictReader((tmp_path / "main.csv").open()))
@@ -164,7 +164,7 @@ def test_prompts_have_mean_deviation_and_tests_on_both(tmp_path):
     assert lines[1, "the paper"][:2] == ["88.38 ± 1.46", "86.28 ± 1.70"]
 
 
-def test_parameters_are_four_plots_with_a_curve_a_data_set(tmp_path):
+def test_parameters_are_four_plots_with_one_curve_per_data_set(tmp_path):
     rows = [row.name for row in STUDIES["parameters"].rows("MR")]
     scores = {(row, name): OURS[:2] for row in rows for name in ("MR", "MRPC")}
     directory = made_up(tmp_path, scores, "parameters")
@@ -195,7 +195,7 @@ def test_the_main_table_has_a_picture_of_the_averages(tmp_path):
     assert picture.png.startswith(b"\x89PNG")
 
 
-def test_a_table_in_latex_has_a_label_and_keeps_what_belongs_together_together(tmp_path):
+def test_a_table_in_latex_has_a_label_and_separates_groups_of_rows(tmp_path):
     directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
     write_report(directory, [STUDIES["main"]], "main")
     latex = (tmp_path / "main.tex").read_text()
@@ -345,7 +345,7 @@ def test_variants_of_a_split_are_one_pair(tmp_path):
     assert found.test == paired_t_test(OURS, THEIRS)
 
 
-def test_a_comparison_tells_what_else_differs(tmp_path):
+def test_a_comparison_says_what_else_differs(tmp_path):
     one, other = made_up(tmp_path / "a", {("pet", "MR"): OURS}), tmp_path / "b"
     assert caveats(one.folder, one.folder) == []
     made_up(other, {("pet", "MR"): THEIRS}, backbone=ROBERTA)

@@ -77,7 +77,7 @@ def test_changes_may_follow_each_other(monkeypatch):
         assert current_form(of_any_age) == {"c": "z"}
 
 
-def test_a_sweep_goes_on_in_a_directory_from_before_the_changes(run, request_for, monkeypatch):
+def test_a_sweep_continues_in_a_directory_from_before_the_changes(run, request_for, monkeypatch):
     monkeypatch.setattr(
         run_keys, "CHANGES", (RenamedSetting("edge", "margin"), AddedSetting("k", neutral=3))
     )

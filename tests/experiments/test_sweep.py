@@ -15,14 +15,14 @@ from cptuning.errors import CPTuningError
 from cptuning.experiments.directory import ResultDirectory
 from cptuning.experiments.planning import plan
 from cptuning.experiments.sweep_worker import work
-from cptuning.experiments.trainer import TrainedCandidate, Trainer
+from cptuning.experiments.trainer import CandidateTrainer, TrainedCandidate
 from cptuning.methods import candidate_search
 
 BACKBONE = {"name": "none", "weights": "abc", "parameters": 28_000_000}
 
 
 class FakeTrainer:
-    """Trains nothing: says what it is told to say, and remembers what it was asked."""
+    """Trains nothing: gives the scores it was made with, and remembers its calls."""
 
     def __init__(self, dev=lambda candidate: (0.5, 0.5), seconds=0.0):
         self.dev, self.seconds = dev, seconds
@@ -53,12 +53,12 @@ def rate(candidate):
 
 def test_dev_accuracy_chooses_then_log_loss_and_only_the_chosen_is_tested(request_for, tmp_path):
     planned = plan(request_for(fast=False, methods=("cp-tuning",)), BACKBONE)
-    (task,) = planned
-    wanted = task.candidates[7]
+    (one,) = planned
+    wanted = one.candidates[7]
     trainer = FakeTrainer(lambda c: (0.8, 0.3 if c is wanted else 0.4))
     directory = ResultDirectory(tmp_path)
     work(planned, directory, trainer)
-    assert directory.chosen(task.cell)["key"] == wanted.key
+    assert directory.chosen(one.cell)["key"] == wanted.key
     assert trainer.tests == [wanted.key]
     assert len(trainer.fits) == 12  # The chosen one's weights were still there.
     assert keys_of(tmp_path, "tests") == {wanted.key}
@@ -91,8 +91,8 @@ def test_workers_on_one_directory_train_nothing_twice(request_for, tmp_path):
         thread.start()
     for thread in threads:
         thread.join(timeout=60)
-    assert sorted(trainer.fits) == sorted({key for task in planned for key in task.cell.keys})
-    assert all(ResultDirectory(tmp_path).is_done(task.cell) for task in planned)
+    assert sorted(trainer.fits) == sorted({key for one in planned for key in one.cell.keys})
+    assert all(ResultDirectory(tmp_path).is_done(one.cell) for one in planned)
 
 
 def test_a_lock_is_free_again_when_its_holder_is_gone(tmp_path):
@@ -144,7 +144,7 @@ def test_candidates_are_trained_and_chosen_without_the_test_file(run, request_fo
     assert ResultDirectory(output).test(key)["rows"] == 5
 
 
-def test_a_record_says_all_that_a_run_was(run, request_for):
+def test_a_record_describes_its_run_completely(run, request_for):
     run(methods=("pet",), datasets=("MRPC",))
     directory = ResultDirectory(request_for().output)
     (cell,) = directory.planned()
@@ -174,20 +174,20 @@ def test_a_record_says_all_that_a_run_was(run, request_for):
         assert str(request_for().backbone) not in path.read_text()
 
 
-def test_the_weights_are_put_back_between_trainings_whatever_the_method(request_for, data, tiny):
+def test_the_weights_are_restored_between_trainings_whatever_the_method(request_for, data, tiny):
     methods = ("cp-tuning", "warp", "fine-tuning", "p-tuning", "lm-bff-l", "pet")
     planned = plan(request_for(methods=methods, steps=3), BACKBONE)
-    by_method = {task.cell.method: task for task in planned}
+    by_method = {one.cell.method: one for one in planned}
 
     def trained(trainer, method):
-        task = by_method[method]
-        return trainer.fit(task.cell, task.candidates[0]).record["dev"]
+        one = by_method[method]
+        return trainer.fit(one.cell, one.candidates[0]).record["dev"]
 
-    shared = Trainer(str(tiny("bert")), "cpu", data)
+    shared = CandidateTrainer(str(tiny("bert")), "cpu", data)
     before = shared.backbone_facts["weights"]
     in_a_row = {method: trained(shared, method) for method in (*methods, "cp-tuning")}
     for method in ("cp-tuning", "fine-tuning"):
-        assert in_a_row[method] == trained(Trainer(str(tiny("bert")), "cpu", data), method)
+        assert in_a_row[method] == trained(CandidateTrainer(str(tiny("bert")), "cpu", data), method)
     del shared.backbone_facts
     assert shared.backbone_facts["weights"] == before
 
@@ -195,7 +195,7 @@ def test_the_weights_are_put_back_between_trainings_whatever_the_method(request_
 def test_a_cell_searches_once_and_each_run_is_as_if_it_had_searched(
     request_for, data, tiny, monkeypatch
 ):
-    (task,) = plan(request_for(methods=("lm-bff-l",), steps=6, fast=False), BACKBONE)
+    (one,) = plan(request_for(methods=("lm-bff-l",), steps=6, fast=False), BACKBONE)
     searches = []
     search = candidate_search.search_words
 
@@ -204,12 +204,12 @@ def test_a_cell_searches_once_and_each_run_is_as_if_it_had_searched(
         return search(*words, **more)
 
     monkeypatch.setattr(candidate_search, "search_words", counted)
-    shared = Trainer(str(tiny("bert")), "cpu", data)
-    some = [task.candidates[i] for i in (0, 5, 10)]  # of three rates and batch sizes
-    in_a_row = [shared.fit(task.cell, candidate).record for candidate in some]
+    shared = CandidateTrainer(str(tiny("bert")), "cpu", data)
+    some = [one.candidates[i] for i in (0, 5, 10)]  # of three rates and batch sizes
+    in_a_row = [shared.fit(one.cell, candidate).record for candidate in some]
     assert len(searches) == 1
     for candidate, found in zip(some[1:], in_a_row[1:], strict=True):
-        alone = Trainer(str(tiny("bert")), "cpu", data).fit(task.cell, candidate).record
+        alone = CandidateTrainer(str(tiny("bert")), "cpu", data).fit(one.cell, candidate).record
         for fact in ("dev", "best_step", "search", "configuration"):
             assert found[fact] == alone[fact]
     assert in_a_row[0]["search"]["candidates"] == 8
@@ -217,20 +217,23 @@ def test_a_cell_searches_once_and_each_run_is_as_if_it_had_searched(
 
 def test_runs_have_the_precision_that_was_asked_for_and_say_so(request_for):
     exact, rounded = (request_for(steps=5, precision=kind) for kind in ("float32", "bfloat16"))
-    task = plan(exact, BACKBONE)[0]
-    runs = [Trainer.of(each).fit(task.cell, task.candidates[0]).record for each in (exact, rounded)]
+    one = plan(exact, BACKBONE)[0]
+    runs = [
+        CandidateTrainer.of(each).fit(one.cell, one.candidates[0]).record
+        for each in (exact, rounded)
+    ]
     assert [run["hardware"]["precision"] for run in runs] == ["float32", "bfloat16"]
     assert runs[0]["dev"]["log_loss"] != runs[1]["dev"]["log_loss"]
 
 
-def test_the_held_weights_answer_as_they_did(request_for, data, tiny):
-    (task,) = plan(request_for(methods=("cp-tuning",), steps=20), BACKBONE)
-    trainer = Trainer(str(tiny("bert")), "cpu", data)
-    first = trainer.fit(task.cell, task.candidates[0])
+def test_held_weights_give_the_same_answers_later(request_for, data, tiny):
+    (one,) = plan(request_for(methods=("cp-tuning",), steps=20), BACKBONE)
+    trainer = CandidateTrainer(str(tiny("bert")), "cpu", data)
+    first = trainer.fit(one.cell, one.candidates[0])
     trainer.hold(first)
-    _, answers = trainer.test(task.cell, first)
-    trainer.fit(task.cell, task.candidates[1])
-    assert trainer.test(task.cell, first)[1] == answers
+    _, answers = trainer.test(one.cell, first)
+    trainer.fit(one.cell, one.candidates[1])
+    assert trainer.test(one.cell, first)[1] == answers
 
 
 def command(request, *more, **until):
@@ -271,7 +274,9 @@ def test_a_directory_is_about_one_backbone(run, tiny):
         run(methods=("cp-tuning",), backbone=str(tiny("roberta")))
 
 
-def test_a_published_directory_is_small_and_goes_on_like_any_other(run, request_for, tmp_path):
+def test_a_published_directory_is_small_and_can_be_continued_like_any_other(
+    run, request_for, tmp_path
+):
     from cptuning.experiments.comparison import compare
 
     public = tmp_path / "public"
@@ -297,7 +302,7 @@ def test_what_is_no_longer_planned_is_no_longer_published(run, request_for, tmp_
     assert (request_for().output / "embeddings" / before.name).is_file()
 
 
-def test_a_report_alone_trains_nothing_and_tells_what_is_missing(run, request_for):
+def test_a_report_alone_trains_nothing_and_says_what_is_missing(run, request_for):
     run(seeds=(13, 21))
     folder = request_for().output
     for key in [key for cell in ResultDirectory(folder).planned()[1:] for key in cell.keys]:
@@ -345,12 +350,12 @@ def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
     assert "with 2 workers" in said[0]
 
 
-def test_an_unknown_runner_is_told(run):
+def test_an_unknown_runner_is_refused(run):
     with pytest.raises(CPTuningError, match="There is no runner 'slurm': use one of local, ray"):
         run(runner="slurm")
 
 
-def test_workers_say_in_a_sentence_why_they_stopped(run, tmp_path, capfd):
+def test_workers_say_in_one_sentence_why_they_stopped(run, tmp_path, capfd):
     from tests.experiments.conftest import BAD, GOOD, write_dataset
 
     write_dataset(tmp_path / "data", "CR", {"negative": BAD, "positive": GOOD})

@@ -11,10 +11,10 @@ from cptuning.errors import CPTuningError
 from cptuning.experiments.cells import PlannedCell
 from cptuning.experiments.directory import ResultDirectory
 from cptuning.experiments.planning import plan
-from cptuning.experiments.report.formats import write_report
+from cptuning.experiments.report.rendering import write_report
 from cptuning.experiments.request import Request
 from cptuning.experiments.runners import RUNNERS
-from cptuning.experiments.trainer import Trainer
+from cptuning.experiments.trainer import CandidateTrainer
 from cptuning.reporting.durations import format_duration
 
 # What tests and draws; a machine that only trains need not have it.
@@ -60,7 +60,7 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
     request.studies()  # Refuse an unknown one before anything is loaded.
     if request.report_only:
         return _report(request, say)
-    trainer = Trainer.of(request)
+    trainer = CandidateTrainer.of(request)
     planned = plan(request, trainer.backbone_facts)
     directory = ResultDirectory(request.output)
     if request.dry_run:
@@ -100,7 +100,7 @@ def _report(request: Request, say: Callable[[str], None]) -> list[Path]:
 
 
 def workload(
-    planned: Sequence[PlannedCell], directory: ResultDirectory, trainer: Trainer
+    planned: Sequence[PlannedCell], directory: ResultDirectory, trainer: CandidateTrainer
 ) -> Workload:
     """How many runs there are, and how long those that are left will take.
 

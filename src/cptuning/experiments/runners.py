@@ -16,14 +16,14 @@ from cptuning.experiments.directory import ResultDirectory
 from cptuning.experiments.request import Request
 from cptuning.experiments.sweep_progress import Sweep, SweepDisplay
 from cptuning.experiments.sweep_worker import work, work_on_request
-from cptuning.experiments.trainer import Trainer
+from cptuning.experiments.trainer import CandidateTrainer
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # How often Ray repeats a task whose worker died.
 _RETRIES = 3
 
 
-def run_local(request: Request, planned: Sequence[PlannedCell], trainer: Trainer) -> None:
+def run_local(request: Request, planned: Sequence[PlannedCell], trainer: CandidateTrainer) -> None:
     """One worker in this process, or several processes that share the directory."""
     directory = ResultDirectory(request.output)
     with SweepDisplay(Sweep(planned, directory), request.workers) as display:
@@ -63,7 +63,7 @@ def _process(request: Request, planned: Sequence[PlannedCell]) -> None:
         sys.exit(1)
 
 
-def run_on_ray(request: Request, planned: Sequence[PlannedCell], trainer: Trainer) -> None:
+def run_on_ray(request: Request, planned: Sequence[PlannedCell], trainer: CandidateTrainer) -> None:
     """The same workers as tasks of Ray, on this machine or on the cluster at $RAY_ADDRESS.
 
     The directory, the data and a backbone's folder must be where every machine can see them.
@@ -101,7 +101,7 @@ def _ray_result(ray: Any, finished: Any) -> None:
         ) from error
 
 
-RUNNERS: dict[str, Callable[[Request, Sequence[PlannedCell], Trainer], None]] = {
+RUNNERS: dict[str, Callable[[Request, Sequence[PlannedCell], CandidateTrainer], None]] = {
     "local": run_local,
     "ray": run_on_ray,
 }

@@ -10,7 +10,7 @@ from io import BytesIO
 from cptuning.experiments.cells import Cell, PlannedCell
 from cptuning.experiments.directory import Record, ResultDirectory, dev_score, make_folder
 from cptuning.experiments.request import Request
-from cptuning.experiments.trainer import TrainedCandidate, Trainer
+from cptuning.experiments.trainer import CandidateTrainer, TrainedCandidate
 from cptuning.files.atomic import write_whole
 
 # How long to wait for other workers to finish what they have begun, or to die.
@@ -22,7 +22,7 @@ OnRun = Callable[[], None]
 def work(
     planned: Sequence[PlannedCell],
     directory: ResultDirectory,
-    trainer: Trainer,
+    trainer: CandidateTrainer,
     on_run: OnRun = lambda: None,
 ) -> None:
     """Continue until every cell is done, by this process or by others on the same directory.
@@ -42,7 +42,7 @@ def work(
 def work_on_request(request: Request, planned: Sequence[PlannedCell]) -> None:
     """The same in a process of its own."""
     _single_thread(request)
-    work(planned, ResultDirectory(request.output), Trainer.of(request))
+    work(planned, ResultDirectory(request.output), CandidateTrainer.of(request))
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def _single_thread(request: Request) -> None:
 
 
 def _work_on(
-    planned: PlannedCell, directory: ResultDirectory, trainer: Trainer, on_run: OnRun
+    planned: PlannedCell, directory: ResultDirectory, trainer: CandidateTrainer, on_run: OnRun
 ) -> bool:
     """Work on a cell if it is free; give whether anything was done."""
     if directory.is_done(planned.cell):
@@ -88,7 +88,7 @@ def lock_name(cell: Cell) -> str:
 
 
 def _finish(
-    planned: PlannedCell, directory: ResultDirectory, trainer: Trainer, on_run: OnRun
+    planned: PlannedCell, directory: ResultDirectory, trainer: CandidateTrainer, on_run: OnRun
 ) -> bool:
     best: TrainedCandidate | None = None
     for candidate in planned.candidates:
@@ -116,7 +116,7 @@ def _test(
     chosen: Record,
     held: TrainedCandidate | None,
     directory: ResultDirectory,
-    trainer: Trainer,
+    trainer: CandidateTrainer,
 ) -> None:
     """Test the chosen candidate; if its weights are no longer in memory, train it once more."""
     key = chosen["key"]
@@ -136,7 +136,7 @@ def _test(
 
 
 def _write_embeddings(
-    cell: Cell, held: TrainedCandidate, directory: ResultDirectory, trainer: Trainer
+    cell: Cell, held: TrainedCandidate, directory: ResultDirectory, trainer: CandidateTrainer
 ) -> None:
     import numpy as np
 

@@ -44,7 +44,7 @@ class TrainedCandidate:
     """Put its weights back into the backbone; not needed until something else is trained."""
 
 
-class Trainer:
+class CandidateTrainer:
     """Trains candidates one after another on a backbone that it loads once."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Trainer:
         self._searches: dict[str, dict[str, Any]] = {}
 
     @classmethod
-    def of(cls, request: Request) -> "Trainer":
+    def of(cls, request: Request) -> "CandidateTrainer":
         """The trainer that a request asks for."""
         return cls(request.backbone, request.device, request.data, request.precision)
 

@@ -6,8 +6,8 @@ from cptuning.experiments.directory import Outcome
 from cptuning.experiments.studies.ablation import ABLATION
 from cptuning.experiments.studies.batch_size import BATCH_SIZE
 from cptuning.experiments.studies.inference import INFERENCE
+from cptuning.experiments.studies.loss_parameters import PARAMETERS
 from cptuning.experiments.studies.main import MAIN, METHOD_ROWS, PAPER_METHODS
-from cptuning.experiments.studies.parameters import PARAMETERS
 from cptuning.experiments.studies.prompts import PROMPTS
 from cptuning.experiments.studies.selection import SELECTION
 from cptuning.experiments.studies.study import Row, Study
