@@ -3,10 +3,9 @@
 import csv
 import gzip
 import json
-import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO, Protocol
 from cptuning.data.formats import STANDARD_STREAM, files_package, is_gzip, table_format
 from cptuning.data.value_checks import plain
 from cptuning.errors import CPTuningError
+from cptuning.files.atomic import whole_file
 
 Row = dict[str, Any]
 
@@ -88,22 +88,18 @@ def _sink(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as stream:
             yield stream
         return
-    unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        stream = unfinished.open("xb")
-    except OSError as error:
-        raise CPTuningError(f"{path} cannot be written: {error.strerror or error}.") from error
-    try:
-        with stream:
-            if is_gzip(path):
-                # Without name and time inside, the same rows give the same bytes.
-                with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as compressed:
-                    yield compressed  # type: ignore[misc]
-            else:
-                yield stream
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(whole_file(target))
+            stream = stack.enter_context(place.open("xb"))
+        except OSError as error:
+            raise CPTuningError(f"{path} cannot be written: {error.strerror or error}.") from error
+        if is_gzip(path):
+            # Without name and time inside, the same rows give the same bytes.
+            with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as compressed:
+                yield compressed  # type: ignore[misc]
+        else:
+            yield stream
 
 
 class _CSVWriter:

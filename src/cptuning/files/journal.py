@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from cptuning.errors import CPTuningError
+from cptuning.files.atomic import sync_folder
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Journal:
         """Keep an entry for good, or raise ``OSError`` and keep nothing of it."""
         line = json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         is_new = not self.path.exists()
-        with self.path.open("a+b", buffering=0) as file:
+        with open(self.path, "a+b", buffering=0, opener=_open_no_link) as file:
             end = _end_of_whole_lines(file)
             file.truncate(end)
             try:
@@ -54,15 +55,20 @@ class Journal:
                     file.truncate(end)
                 raise
         if is_new:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
     def _parsed(self, line: bytes, number: int, parse: Callable[[Any], T]) -> T:
         try:
             return parse(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CPTuningError(
                 f"{self.path}, line {number} is damaged ({error}): fix or remove that line."
             ) from error
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a file that is not a link: it may have been put there to write somewhere else."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _end_of_whole_lines(file: BinaryIO) -> int:
@@ -75,14 +81,3 @@ def _end_of_whole_lines(file: BinaryIO) -> int:
         return end
     file.seek(0)
     return file.read().rfind(b"\n") + 1
-
-
-def _sync_folder(folder: Path) -> None:
-    """Let a new file's name be on the disk as well, where a folder can be synced."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

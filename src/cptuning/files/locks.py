@@ -1,4 +1,4 @@
-"""One process at a time: who changes what a file stands for holds the file's lock meanwhile."""
+"""One process at a time: whoever changes what a file stands for holds the file's lock."""
 
 import os
 import time
@@ -31,13 +31,13 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 @contextmanager
-def changing(path: Path, patience: float = inf) -> Iterator[Stamp]:
+def changing(path: Path, patience: float = inf, *, sure: bool = False) -> Iterator[Stamp]:
     """Be the only process that changes a file, or the folder that it is in; gives its stamp.
 
-    The file itself is locked, without being written: the folder around it may be replaced by who
-    holds the lock, and those who waited for it then wait for the new file's. The kernel frees a
-    lock when its process dies. ``TimeoutError`` after ``patience`` seconds. Where the system has
-    no such locks nobody is kept out.
+    The file itself is locked, without being written: the holder of the lock may replace the folder
+    around it, and those who waited for it then wait for the new file's. The kernel frees a lock
+    when its process dies. ``TimeoutError`` after ``patience`` seconds. If the system has no such
+    locks, nobody is kept out; or, if ``sure``, everybody is.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile() as file, changing(Path(file.name)):
@@ -50,30 +50,40 @@ def changing(path: Path, patience: float = inf) -> Iterator[Stamp]:
     deadline = time.monotonic() + patience
     while True:
         with path.open("rb") as file:
-            while not _is_locked(file):
+            while not _try_lock(file, otherwise=not sure):
                 if time.monotonic() >= deadline:
                     raise TimeoutError(f"Another process is changing {path}.")
                 time.sleep(_SECONDS_BETWEEN_TRIES)
             own = _stamp(os.fstat(file.fileno()))
-            if own == stamp_of(path):  # Else it was replaced while this process waited.
+            if own == stamp_of(path):  # Otherwise it was replaced while this process waited.
                 yield own
                 return
+
+
+@contextmanager
+def new_locked_file(path: Path, content: str) -> Iterator[None]:
+    """Make a file, and hold its lock; there is no moment at which it is complete and not locked."""
+    with path.open("xb") as file:
+        _try_lock(file, otherwise=True)
+        file.write(content.encode())
+        file.flush()
+        yield
 
 
 def _stamp(status: os.stat_result) -> Stamp:
     return Stamp(status.st_ino, status.st_mtime_ns)
 
 
-def _is_locked(file: BinaryIO) -> bool:
-    """Whether the file could be locked; closing it frees it."""
+def _try_lock(file: BinaryIO, otherwise: bool) -> bool:
+    """Whether the file could be locked, until it is closed; ``otherwise`` without any locks."""
     try:
         import fcntl
     except ImportError:
-        return True
+        return otherwise
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # A file system without locks: the same as none at all.
-        return True
+    except OSError:  # A file system without locks.
+        return otherwise
     return True
