@@ -118,7 +118,7 @@ def test_weights_that_end_too_soon(copy):
 
 def test_no_weights(copy):
     (copy / "model.safetensors").unlink()
-    assert "no file named model.safetensors" in sentence(copy)
+    assert "no file named model.safetensors, or it is damaged" in sentence(copy)
 
 
 def test_pickled_weights_are_not_read(copy):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.dataset import dataset
 from tests.ray_cluster import workers
+from tests.standstill import start_python
 from tests.test_estimator import LABELS, TEXTS
 from typer.testing import CliRunner
 
@@ -19,9 +20,18 @@ import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.cluster.blocks import Block
 from cptuning.cluster.prediction import BlockPredictor, PredictionJob
-from cptuning.files.atomic import whole_file
 
 ROWS, GROUP = 600, 100
+
+LAST_MOMENT = """
+import os, signal, sys
+from pathlib import Path
+from cptuning.files.atomic import whole_file
+
+with whole_file(Path(sys.argv[1])) as place:
+    Path(sys.argv[1]).rename(place)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +108,9 @@ def test_every_row_is_answered_once_though_a_worker_is_killed(ray_cluster, model
     # What is finished stays as it is; only what is missing is done again.
     kept, gone = output / "a-00000.parquet", output / "b" / "c-00001.parquet"
     stamp = kept.stat().st_mtime_ns
-    writing = whole_file(gone)  # A worker that is killed at the very end leaves this.
-    gone.rename(writing.__enter__())
+    killed_at_the_end = start_python(LAST_MOMENT, gone)
+    assert killed_at_the_end.wait() == -signal.SIGKILL
+    assert not gone.exists()
     assert dataset(output).count_rows() == ROWS - GROUP  # A reader of the folder passes over it.
     again = predict(model, source, *words)
     summary = json.loads(again.stdout)

@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from cptuning.backbone.adapter import Features, PromptedEncoder
+from cptuning.backbone.checking import weight_files
 from cptuning.backbone.loading import Backbone, load_backbone, quiet_transformers
 from cptuning.data import Examples
+from cptuning.files.tensors import save_tensors, verify_tensors
 from cptuning.prompting import Batch, Encoding, Layout, Template, collate, token_budget_batches
 
 _BACKBONE = "backbone"
@@ -38,6 +40,8 @@ class TextEncoder:
         """The encoder that :meth:`save` wrote."""
         backbone = load_backbone(folder / _BACKBONE)
         module = PromptedEncoder(backbone, layout.prompt_ids, features)
+        if layout.vocabulary != module.vocabulary or layout.max_length > backbone.max_length:
+            raise ValueError("its layout is made for another backbone")
         own = load_file(folder / _OWN)
         for name, mine in {"prompts": module.prompts, "centre": module.centre}.items():
             if own[name].shape != mine.shape:  # A copy would spread a single row over all.
@@ -51,8 +55,10 @@ class TextEncoder:
         with quiet_transformers():
             self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
             self.module.model.save_pretrained(folder / _BACKBONE)
+        weights = self.module.model.state_dict().values()
+        verify_tensors(weight_files(folder / _BACKBONE), map(_array, weights))
         own = {"prompts": self.module.prompts, "centre": self.module.centre}
-        save_file({name: t.detach().cpu() for name, t in own.items()}, folder / _OWN)
+        save_tensors(folder / _OWN, {name: _array(tensor) for name, tensor in own.items()})
 
     def embed(self, examples: Examples) -> NDArray[np.float32]:
         """L2-normalised [OMSK] embeddings, one row an example, in their order."""
@@ -98,6 +104,11 @@ class TextEncoder:
         gathered = torch.cat(pieces).float()
         order = torch.as_tensor(np.concatenate(batches)).to(device)
         return torch.empty_like(gathered).index_copy_(0, order, gathered)
+
+
+def _array(tensor: Tensor) -> NDArray[np.generic]:
+    array: NDArray[np.generic] = tensor.detach().cpu().numpy()
+    return array
 
 
 def layout_for(

@@ -22,6 +22,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from cptuning.backbone.checking import check_backbone_files, check_size
 from cptuning.backbone.packing import unpack
 from cptuning.errors import CPTuningError
 from cptuning.prompting import SpecialTokens
@@ -115,11 +116,13 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
     if name == "embedded":
         return _load_embedded()
     folder = Path(name)
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        raise CPTuningError(
-            f"The folder {folder} holds no model (it has no config.json): "
-            "name a folder written by save_pretrained."
-        )
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise CPTuningError(
+                f"The folder {folder} holds no model (it has no config.json): "
+                "name a folder written by save_pretrained."
+            )
+        check_backbone_files(folder)
     # Without a network the hub's library tries for a minute: then only what was fetched before.
     here_only = folder.is_dir() or not hub_is_known()
     try:
@@ -130,7 +133,7 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
             model, has_head = _load_masked_lm(name, here_only)
     except CPTuningError:
         raise
-    except Exception as error:  # safetensors and tokenizers raise bare ones of their own
+    except Exception as error:  # Safetensors and tokenizers raise bare ones of their own.
         raise CPTuningError(_why_not(str(name), error)) from error
     return _checked(Backbone(str(name), model, tokenizer, has_head))
 
@@ -182,9 +185,17 @@ def hub_is_known() -> bool:
 
 
 def _load_masked_lm(name: str | Path, here_only: bool) -> tuple[PreTrainedModel, bool]:
-    """The masked LM; without its head, and saying so, where the file holds no head."""
+    """The masked LM; without its head, and saying so, if the file holds no head."""
+    config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=here_only)
+    # A name of it may stand for code on the hub: the choice is left to transformers.
+    config._attn_implementation = None
+    if getattr(config, "quantization_config", None) is not None:
+        raise CPTuningError(f"The model {name} is quantized: use its original weights.")
+    if Path(name).is_dir():
+        check_size(Path(name), config)
     model, info = AutoModelForMaskedLM.from_pretrained(
         name,
+        config=config,
         dtype=torch.float32,
         use_safetensors=True,
         trust_remote_code=False,

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 
 from cptuning.backbone import TextEncoder
 from cptuning.data import Examples
+from cptuning.files.tensors import save_tensors
 from cptuning.inference.predictor import HEAD_FILE
 from cptuning.inference.scoring import Scores
 from cptuning.methods.demonstrations import Demonstrations
@@ -41,8 +41,8 @@ class TextScorer:
     def save(self, folder: Path) -> None:
         """Write the backbone, the prompt vectors and the head."""
         self.encoder.save(folder)
-        state = {name: t.detach().cpu().contiguous() for name, t in self.head.state_dict().items()}
-        save_file(state, folder / HEAD_FILE, metadata={"kind": self.head.kind})
+        state = {name: t.detach().cpu().numpy() for name, t in self.head.state_dict().items()}
+        save_tensors(folder / HEAD_FILE, state, metadata={"kind": self.head.kind})
         if self.demonstrations is not None:
             self.demonstrations.save(folder)
 
