@@ -11,7 +11,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo app bench test lint browser clean
+.PHONY: demo app bench test coverage lint browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
@@ -34,9 +34,16 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 browser:
 	@command -v chromium >/dev/null || { $(SUDO) apt-get update && $(SUDO) apt-get install -y chromium; }
 
-# One thread a process: the tests make many small models, and two workers fill two cores.
+# One thread per process: the tests make many small models, and two workers fill two cores.
+# The groups, and their order, are those of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest \
+	--numprocesses 2 --dist loadgroup --no-loadscope-reorder
 test: lint browser
-	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest --numprocesses 2 --dist loadfile
+	$(PYTEST)
+
+# Not a part of `make test`: Python 3.11 traces every line, and the tests take longer.
+coverage: $(READY) browser
+	$(PYTEST) --cov --cov-report term --cov-report html
 
 clean:
-	rm -rf .venv demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

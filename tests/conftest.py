@@ -24,6 +24,18 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first; and those of one file by one worker, unless they name a group themselves.
+
+    Workers take groups in this order, so the short ones at the end let them finish together.
+    """
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Gives the folder of a tiny masked LM by its architecture; it is made when first wanted."""

@@ -68,8 +68,6 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     ['bad', 'bad']
     >>> clf.add_examples(["where is my parcel?"], ["delivery"]).classes_.tolist()
     ['bad', 'good', 'delivery']
-    >>> clf.estimate_seconds(texts, labels) > 0
-    True
 
     """
 
