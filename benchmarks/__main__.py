@@ -1,11 +1,10 @@
 """Every benchmark of speed, one after the other, into benchmarks/results.md.
 
-    CPTUNING_DATA=folder python -m benchmarks [--quick] [training growth prediction ...]
+    CPTUNING_DATA=folder python -m benchmarks [--quick] [training training_growth ...]
 
-Each is a module here with a function ``section() -> str`` that measures and tells in Markdown;
-with ``--quick`` those that can do less work do so. Sections of the file that are not run now stay
-as they are. What is missing or fails is said where its section would be, the others are run all the
-same, and the command fails.
+Each is a module here with a function ``section() -> str`` that measures and gives Markdown; with
+``--quick`` those that can do less work do so. Sections of the file that are not run stay as they
+are. If a benchmark fails, its section says so, the others are still run, and the command fails.
 """
 
 import argparse
@@ -22,11 +21,11 @@ from pathlib import Path
 import torch
 
 RESULTS = Path(__file__).parent / "results.md"
-SECTIONS = ("training", "growth", "prediction", "agreement", "support")
+SECTIONS = ("training", "training_growth", "prediction_speed", "agreement", "support_growth")
 
 
 def run_section(name: str, quick: bool) -> tuple[str, bool]:
-    """A section's Markdown, or what went wrong in its place; and whether it went well."""
+    """A section's Markdown, or the error in its place; and whether it succeeded."""
     try:
         section = import_module(f"benchmarks.{name}").section
         can_be_quick = "quick" in inspect.signature(section).parameters
@@ -37,7 +36,7 @@ def run_section(name: str, quick: bool) -> tuple[str, bool]:
 
 
 def dated(section: str, quick: bool) -> str:
-    """The section with a line below its title that tells when and where it was measured."""
+    """The section with a line below its title that says when and where it was measured."""
     title, _, rest = section.partition("\n")
     where = (
         f"*Measured on {datetime.now(UTC):%Y-%m-%d}{', quickly' if quick else ''}: "
@@ -47,14 +46,14 @@ def dated(section: str, quick: bool) -> str:
 
 
 def written_sections(path: Path) -> dict[str, str]:
-    """The sections that a file has, by their titles."""
+    """The sections of a file by their titles."""
     text = path.read_text("utf-8") if path.exists() else ""
     parts = ("\n" + text).split("\n## ")[1:]
     return {part.partition("\n")[0]: f"## {part}".strip() for part in parts}
 
 
 def write_section(section: str, path: Path) -> None:
-    """Put a section in the place of the one with its title, or behind all others."""
+    """Replace the section with the same title, or add it at the end."""
     title = section.partition("\n")[0].removeprefix("## ")
     sections = written_sections(path) | {title: section}
     head = "# Benchmarks\n\nWritten by `make bench`."

@@ -1,11 +1,11 @@
-"""Whether exported models answer as torch does, on the paper's test sets.
+"""Whether exported models give the same labels as torch, on the paper's test sets.
 
     CPTUNING_DATA=folder python -m benchmarks.agreement [--datasets SST-2] [--rows N] [--steps N]
                                                         [--seed 13] [--no-second-look]
 
 For each data set, trains on a 16-shot split (``--steps 0``: not at all), exports in float32 and in
 8 bits, and compares the labels on the test set. Answers whose two best scores differ by less than
-1e-4 in torch are counted apart: there, rounding decides.
+1e-4 in torch are counted separately: there, rounding decides.
 """
 
 import argparse
@@ -35,20 +35,20 @@ class Agreement:
     texts: int
     ties: int
     other_labels: int
-    """Of the texts that are no tie in torch."""
+    """Among the texts that are not a tie in torch."""
     cosine: float
     """The mean similarity of the embeddings."""
 
     @property
     def share(self) -> float:
-        """How many of the answers are the same, ties left out."""
+        """The share of the same answers, without ties."""
         return 1 - self.other_labels / max(self.texts - self.ties, 1)
 
 
 def agreements(
     original: CPTuningClassifier, test: Examples, folder: Path, second_look: bool = True
 ) -> Iterator[tuple[str, Agreement]]:
-    """By precision, how the model answers when it comes back from its exported folder."""
+    """By precision, how the model answers when it is loaded from its exported folder."""
     expected = original.transform(test)
     labels = original.predictor_.labels_of(expected)
     scores = np.sort(original.predictor_.scores(expected), axis=1)
@@ -75,7 +75,7 @@ def rows(
     seed: int = 13,
     second_look: bool = True,
 ) -> Iterator[str]:
-    """A row of the table for each data set and precision."""
+    """One row of the table per data set and precision."""
     for name in datasets:
         split = load_dataset_split(name, seed=seed)
         chosen = np.random.default_rng(0).permutation(len(split.test))[:most]
@@ -92,13 +92,13 @@ def rows(
 
 
 def section(quick: bool = False) -> str:
-    """Measure, and say it in Markdown."""
+    """Measure, and give the result as Markdown."""
     found = list(rows(most=100 if quick else None))
     return "\n".join(
         [
             "## Labels of exported models",
             "",
-            "Torch's label or another, by the models of split 13; ties are texts whose two best "
+            "Torch's label or another, from the models of split 13; ties are texts whose two best "
             "scores differ by less than 1e-4 in torch.",
             "",
             *HEAD,
@@ -110,7 +110,7 @@ def section(quick: bool = False) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="*", default=list(PAPER_DATASETS))
-    parser.add_argument("--rows", type=int, help="at most so many of each test set")
+    parser.add_argument("--rows", type=int, help="at most this many of each test set")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--no-second-look", action="store_true")

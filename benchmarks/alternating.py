@@ -4,8 +4,8 @@
     times.median("ours")           # seconds
     f"{times.ratio('theirs', 'ours')}"  # "2.41 (2.30 to 2.55)"
 
-In turns, because a machine gets slower and faster by the minute: what one round does to one side
-it does to the other, so a ratio is taken within each round and never across them.
+In turns, because a machine gets slower and faster by the minute: within one round both sides are
+affected alike, so a ratio is taken within each round and never across rounds.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,13 +30,13 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each side by round, and what it gave back."""
+    """The seconds of each side by round, and what it returned."""
 
     seconds: dict[str, list[float]]
     results: dict[str, list[Any]]
 
     def median(self, side: str) -> float:
-        """The side's usual time."""
+        """The median time of a side."""
         return median(self.seconds[side])
 
     def ratio(self, over: str, under: str) -> Ratio:
@@ -57,15 +57,15 @@ def alternate(
     warm: Callable[[], Any] | None = None,
     after: Callable[[Any], Any] = lambda result: result,
 ) -> Times:
-    """Time each side once a round, every other round in the opposite order.
+    """Time each side once per round, in every other round in the opposite order.
 
     ``rounds`` is their number, or a list with an argument for each of them (a seed, a split).
-    Before the first, ``warm`` is called; without it every side once, untimed. ``after`` makes of
-    what a side gave back what is to be kept of it (a score, say), and is not timed.
+    Before the first round ``warm`` is called, or else every side once, untimed. ``after`` turns
+    what a side returned into what is kept of it (a score, for example), and is not timed.
     """
     arguments = [()] * rounds if isinstance(rounds, int) else [(value,) for value in rounds]
     if not arguments:
-        raise ValueError("There is no round to time.")
+        raise ValueError("There are no rounds to time.")
     if warm is not None:
         warm()
     else:
@@ -74,7 +74,7 @@ def alternate(
     names = list(sides)
     times = Times({name: [] for name in names}, {name: [] for name in names})
     for number, argument in enumerate(arguments):
-        # Whoever is first meets the caches that the other left: each is first in its turn.
+        # Whoever is first finds the caches that the other left, so they take turns at being first.
         for name in names if number % 2 == 0 else reversed(names):
             started = perf_counter()
             result = sides[name](*argument)

@@ -4,8 +4,8 @@
     CPTUNING_DATA=folder python -m benchmarks.few_shot --datasets TREC
 
 Everything is chosen on the dev split (the step whose weights are kept, the temperature); the test
-split is only scored. A finished run is one line in the output file: started again, the command
-skips what is there, and prints the table.
+split is only scored. A finished run is one line in the output file: when started again, the command
+skips these runs and prints the table.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def one_run(job: Job) -> Job:
 
 
 def table(records: Sequence[Job]) -> str:
-    """A row a backbone and variant: mean and standard deviation over the splits, their mean."""
+    """One row per backbone and variant: mean and standard deviation over the splits."""
     names = [n for n in NAMED_DATASETS if any(r["dataset"] == n for r in records)]
     lines = ["| | " + " | ".join(names) + " | mean |", "|---" * (len(names) + 2) + "|"]
     majority = {r["dataset"]: 100 * r["majority"] for r in records}

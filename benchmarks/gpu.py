@@ -3,11 +3,11 @@
     python -m benchmarks.gpu [--models RoBERTa-large] [--batches 16 64 256] [--steps 20] [--tiny]
 
 RoBERTa-large- and ALBERT-large-shaped models with random weights (nothing is downloaded), texts of
-128 tokens, bfloat16, the training loop itself. Prints a Markdown section: steps a second, the share
-of the GPU's peak (floating-point operations as torch counts them), step by step, replayed as the
-loop does it, and with torch.compile of the layers as well; what the GPU does in a step; and where
-the host waits for it. ``--tiny`` rehearses all of it on small models, also on a CPU. Needs torch
-and transformers only.
+128 tokens, bfloat16, the training loop itself. Prints a Markdown section: steps per second and the
+share of the GPU's peak (floating-point operations as torch counts them), step by step, replayed as
+the loop does it, and with torch.compile of the layers as well; what the GPU does in a step; and
+where the host waits for it. ``--tiny`` rehearses all of it on small models, also on a CPU. Needs
+only torch and transformers.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from cptuning.methods.task import LabelledExamples, Split
 from cptuning.training import Processes, Score, train
 
 LENGTH, WARM_UP = 128, 5
-# Dense bfloat16 operations a second, as the maker states them.
+# Dense bfloat16 operations per second, as the manufacturer states them.
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 TINY = {
@@ -62,7 +62,7 @@ SHAPES = {
         LARGE | {"vocab_size": 30_000, "intermediate_size": 4096, "embedding_size": 128},
     ),
 }
-# What a kernel's (or, on a CPU, an operator's) name tells of it; the first that fits.
+# Parts of the name of a kernel (or, on a CPU, of an operator) by its kind; the first match counts.
 KINDS = {
     "attention": ("attention", "flash", "fmha", "sdpa"),
     "matrix products": ("gemm", "cutlass", "nvjet", "xmma", "cublas", "::mm", "addmm", "bmm"),
@@ -111,8 +111,8 @@ class Bench:
     def of(cls, backbone: Backbone, batch: int, device: torch.device, replay: bool) -> "Bench":
         """CP-Tuning of two classes; every text but the first fills the model's window.
 
-        One is shorter, as in life: where nothing is padded, transformers leaves the mask out, and
-        compiled layers would have to be compiled again for the recording, which can't look.
+        One is shorter, as in practice: where nothing is padded, transformers leaves the mask out,
+        and compiled layers would have to be compiled again for the recording.
         """
         settings = settings_for("default", pair=False, batch_size=batch, max_length=LENGTH)
         run = Run(Processes(device), precision="bfloat16")
@@ -151,7 +151,7 @@ class Bench:
         return int(counter.get_total_flops())
 
     def shares(self, steps: int) -> dict[str, float]:
-        """Seconds a step by what the device did in them."""
+        """Seconds per step by what the device did."""
         on_gpu = self.device.type == "cuda"
         activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
         profiler = profile(activities=activities)
@@ -180,7 +180,7 @@ class Bench:
         return Counter(f"{'/'.join(path.parts[-3:])}:{line}" for path, line in places)
 
     def wait(self) -> None:
-        """Until the device has done all it was told."""
+        """Wait until the device is idle."""
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
@@ -277,7 +277,7 @@ def section(
     tiny: bool = False,
     models: Sequence[str] = (),
 ) -> str:
-    """Measure, and say it in Markdown."""
+    """Measure, and give the result as Markdown."""
     device = device or Processes.find("auto").device
     on_gpu = device.type == "cuda"
     where = torch.cuda.get_device_name(device) if on_gpu else "a CPU"
@@ -291,30 +291,30 @@ def section(
     peak = peak_of(device)
     of_peak = f" of {peak / 1e12:.0f} TFLOP/s" if peak else ""
     kinds = [*KINDS, REST, "nothing (the host is late)"]
-    told = "Host synchronisations are seen on a GPU only."
+    waited = "Host synchronisations can only be observed on a GPU."
     if on_gpu:
-        told = f"In CP-Tuning's own code the host waited {sum(ours.values())} times" + (
+        waited = f"In CP-Tuning's own code the host waited {sum(ours.values())} times" + (
             f"; in all, by place:\n\n{listed}" if waits else ", nor anywhere else."
         )
     tail = "\n".join(
         [
-            f"| | steps a second | texts a second | TFLOP/s | share{of_peak} |",
+            f"| | steps per second | texts per second | TFLOP/s | share{of_peak} |",
             "|---|---|---|---|---|",
             *speeds,
             "",
             "What a step's time goes to:",
             "",
-            f"| | ms a step | {' | '.join(kinds)} |",
+            f"| | ms per step | {' | '.join(kinds)} |",
             "|---" * (len(kinds) + 2) + "|",
             *profiles,
             "",
-            told,
+            waited,
         ]
     )
     return (
         f"## Large models on {where}{' (tiny rehearsal)' if tiny else ''}\n\n"
         "Random weights, the default preset (the lower half of the layers frozen), "
-        f"{LENGTH} tokens a text, bfloat16 autocast, torch {torch.__version__}, "
+        f"{LENGTH} tokens per text, bfloat16 autocast, torch {torch.__version__}, "
         f"transformers {transformers.__version__}, {steps} steps each after {WARM_UP}; "
         f"{time.perf_counter() - began:.0f} s in all.\n\n{tail}\n"
     )

@@ -1,10 +1,10 @@
-"""Can a text that belongs to no class be told? CLINC150's out-of-scope queries.
+"""Can texts that belong to no class be detected? CLINC150's out-of-scope queries.
 
     CPTUNING_DATA=folder python benchmarks/out_of_scope.py [--shots 16] [--steps 0 40]
 
-150 intents, some examples of each to train on; the test set has 4,500 queries of those intents and
-1,000 of none. Prints the accuracy on the former and the AUROC of familiarity (the similarity to
-the nearest training example) at telling the two apart.
+150 intents, with a few training examples of each; the test set has 4,500 queries of these intents
+and 1,000 of none. Prints the accuracy on the former and the AUROC with which familiarity (the
+similarity to the nearest training example) separates the two.
 """
 
 import argparse

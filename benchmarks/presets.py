@@ -5,8 +5,8 @@
 Every variant changes one thing of the settings at the start. It is trained on a 16-shot training
 split and answers its dev split and the training and dev examples of the other four splits, some 280
 in all, for five splits of each data set; test files are not read. What counts is the mean accuracy
-after the last step over all data sets. One line a run goes to the output file; started again, the
-command skips what is there.
+after the last step over all data sets. Every run adds one line to the output file; when started
+again, the command skips these runs.
 
 ``--prompts`` compares the prompt at the start with every combination of a few words, places and
 signs, a list that follows from a rule and not from earlier scores.
@@ -37,7 +37,7 @@ DATASETS = {
     "pair": tuple(n for n in PAPER_DATASETS if n in PAIR_DATASETS),
     "many": ("TREC",),
 }
-# The kinds that have lists of their own; single texts of many classes have the others' finalists.
+# The kinds with lists of their own; single texts of many classes use the finalists of the others.
 LISTED = ("single", "pair")
 
 SWEEP, PROMPTS, FINAL = (
@@ -49,10 +49,10 @@ SWEEP, PROMPTS, FINAL = (
 # The seeds of the trainings that decide; those of the two lists are 0.
 FINAL_DRAWS = {"single": [1, 2, 3, 4], "pair": [1, 2, 3, 4], "many": [1]}
 
-# The training examples of a two-class split, for which the numbers of steps are meant.
+# The training examples of a two-class split, to which the numbers of steps refer.
 EXAMPLES = 32
 
-# Where the search started, whatever the preset is now: all that a variant may change.
+# Where the search started, whatever the preset is now: everything that a variant may change.
 _START: dict[str, object] = {
     "steps": 20,
     "learning_rate": 2e-5,
@@ -176,7 +176,7 @@ def variants_of(kind: str, *, prompts: bool = False) -> dict[str, dict[str, obje
 
 
 def settings_of(kind: str, variant: str) -> dict[str, object]:
-    """All that a variant sets.
+    """Everything that a variant sets.
 
     >>> settings_of("single", "tau_n 1/4")["tau_n"]
     0.25
@@ -205,7 +205,7 @@ def held_out(name: str, train: LabelledData) -> tuple[list[object], list[str]]:
 def one_run(job: Job) -> Job:
     settings = settings_of(job["kind"], job["variant"])
     train, _ = load_few_shot(job["dataset"], seed=job["seed"])
-    # More examples are passed over as often, as ``epochs`` has it in the preset.
+    # More examples are passed over equally often, as with ``epochs`` in the preset.
     steps = settings["steps"] * len(train.examples) // EXAMPLES
     classifier = CPTuningClassifier(
         job["backbone"],
@@ -223,7 +223,7 @@ def one_run(job: Job) -> Job:
 
 
 def table(records: Sequence[Job], kind: str) -> str:
-    """A row a variant, best first: accuracy after the last step by data set, mean, log-loss."""
+    """One row per variant, best first: accuracy after the last step by data set, mean, log-loss."""
     names = DATASETS[kind]
     rows = []
     start = [r for r in records if (r["variant"], r["kind"]) == ("start", kind)]

@@ -1,4 +1,4 @@
-"""Many runs, one JSON line each: finished ones are skipped, several processes share the work."""
+"""Many runs, one JSON line each; finished ones are skipped, and processes share the work."""
 
 import json
 import multiprocessing
@@ -14,9 +14,9 @@ Job = dict[str, Any]
 def run_all(
     jobs: Sequence[Job], work: Callable[[Job], Job], output: Path, workers: int = 1
 ) -> list[Job]:
-    """What ``work`` says of each job, from the file where it is there; new lines are added to it.
+    """The record of each job: from the file if it is there, else from ``work`` and added to it.
 
-    A record is the job itself with what came out, so a job is done when a line repeats it.
+    A record is the job together with its result, so a job is done if a line contains it.
     """
     lines = output.read_text("utf-8").splitlines() if output.exists() else []
     records = [json.loads(line) for line in lines]
@@ -35,7 +35,7 @@ def _finished(jobs: Sequence[Job], work: Callable[[Job], Job], workers: int) -> 
     if workers == 1:
         yield from ({**job, **work(job)} for job in jobs)
         return
-    # Each process takes one core: threads of many processes would only wait for each other.
+    # One core per process: the threads of many processes would only wait for each other.
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:

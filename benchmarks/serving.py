@@ -1,12 +1,12 @@
-"""How much the service holds, and what becomes of more.
+"""How much load the service can take, and what happens beyond that.
 
     python benchmarks/serving.py [MODEL] [--minutes 10] [--seconds 10] [--clients 32]
 
-Starts ``cptuning serve`` and asks it single texts: from some clients at a time, each of which asks
-again when it is answered, first without batches across requests, then with them. Then it sends
-more and more until no more are answered, and twice that for some minutes, whether they are
-answered or not; it counts the answers by their status. Without a model, one is made of the demo's
-examples, untrained and exported. Client and server share the machine.
+Starts ``cptuning serve`` and sends it single texts: from several clients, each of which sends the
+next one when it is answered, first without batches across requests, then with them. Then it sends
+more and more until the rate of answers no longer grows, and twice that rate for some minutes,
+whether requests are answered or not; it counts the answers by status. Without a model, one is made
+from the demo's examples, untrained and exported. Client and server share the machine.
 """
 
 import argparse
@@ -28,17 +28,17 @@ import numpy as np
 from cptuning.data import read_table
 
 DEMO = Path(__file__).parents[1] / "src" / "cptuning" / "data" / "demo"
-# More connections than the server takes at a time would measure that limit and nothing else.
+# With more connections than the server accepts, only that limit would be measured.
 MOST_CONNECTIONS = 800
 
 
 @dataclass
 class Tally:
-    """What came of some requests."""
+    """The answers to some requests."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    """Of those that were answered with 200."""
+    """The times of those that were answered with 200."""
 
     def add(self, status: int, seconds: float) -> None:
         """Count an answer."""
@@ -53,7 +53,7 @@ class Tally:
 
 
 class Connection:
-    """One HTTP connection, kept open; as little as a client can be."""
+    """One HTTP connection, kept open: a minimal client."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -62,7 +62,7 @@ class Connection:
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """The status and the body of the answer."""
         if self.streams is not None and self.streams[0].at_eof():
-            self.close()  # It was idle for so long that the server hung up.
+            self.close()  # It was idle for so long that the server closed it.
         if self.streams is None:
             self.streams = await asyncio.open_connection("127.0.0.1", self.port)
         reader, writer = self.streams
@@ -75,7 +75,7 @@ class Connection:
         return int(head[9:12]), body
 
     def close(self) -> None:
-        """Hang up; the next request opens it again."""
+        """Close it; the next request opens it again."""
         if self.streams is not None:
             self.streams[1].close()
             self.streams = None
@@ -90,7 +90,7 @@ def predict_request(text: str) -> bytes:
 
 
 async def memory(port: int) -> float:
-    """The server's resident memory in MB, as it says itself."""
+    """The server's resident memory in MB, as it reports it."""
     connection = Connection(port)
     _, body = await connection.ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     connection.close()
@@ -98,7 +98,7 @@ async def memory(port: int) -> float:
 
 
 async def closed_loop(port: int, requests: list[bytes], clients: int, seconds: float) -> Tally:
-    """Clients that each ask again as soon as they are answered."""
+    """Clients that each send a request as soon as the last one is answered."""
     tally, end = Tally(), time.perf_counter() + seconds
 
     async def client(number: int) -> None:
@@ -115,7 +115,7 @@ async def closed_loop(port: int, requests: list[bytes], clients: int, seconds: f
 
 
 async def open_loop(port: int, requests: list[bytes], rate: float, seconds: float) -> Tally:
-    """So many requests a second, whether they are answered or not."""
+    """A fixed rate of requests per second, whether they are answered or not."""
     tally, free, running = Tally(), [], set()
     began = time.perf_counter()
 
@@ -131,7 +131,7 @@ async def open_loop(port: int, requests: list[bytes], rate: float, seconds: floa
         tally.add(status, time.perf_counter() - asked)
         free.append(connection)
 
-    sent, skipped, told = 0, 0, 0
+    sent, skipped, minute = 0, 0, 0
     while (now := time.perf_counter() - began) < seconds:
         while sent + skipped < now * rate:
             if len(running) >= MOST_CONNECTIONS:
@@ -141,9 +141,9 @@ async def open_loop(port: int, requests: list[bytes], rate: float, seconds: floa
             running.add(task)
             task.add_done_callback(running.discard)
             sent += 1
-        if now // 60 > told:
-            told = now // 60
-            print(f"  minute {told:.0f}: {await memory(port):.0f} MB", flush=True)
+        if now // 60 > minute:
+            minute = now // 60
+            print(f"  minute {minute:.0f}: {await memory(port):.0f} MB", flush=True)
         await asyncio.sleep(0.005)
     await asyncio.gather(*running)
     for connection in free:
@@ -155,7 +155,7 @@ async def open_loop(port: int, requests: list[bytes], rate: float, seconds: floa
 
 @contextmanager
 def server(model: Path, *options: object) -> Iterator[int]:
-    """A server of its own process; gives its port."""
+    """Run a server in a process of its own; give its port."""
     words = ["serve", model, "--port", 0, *options]
     process = subprocess.Popen(
         [sys.executable, "-c", "from cptuning.cli import main; main()", *map(str, words)],
@@ -182,7 +182,7 @@ def demo_model(folder: Path) -> Path:
 
 
 async def measure(port: int, requests: list[bytes], chosen: argparse.Namespace) -> float:
-    await closed_loop(port, requests, chosen.clients, 1)  # so that all is warm
+    await closed_loop(port, requests, chosen.clients, 1)  # a warm-up
     tally = await closed_loop(port, requests, chosen.clients, chosen.seconds)
     rate = tally.statuses[200] / chosen.seconds
     print(f"  {rate:.0f} requests/s, {tally}", flush=True)
@@ -190,7 +190,7 @@ async def measure(port: int, requests: list[bytes], chosen: argparse.Namespace) 
 
 
 async def capacity(port: int, requests: list[bytes], rate: float, seconds: float) -> float:
-    """How many requests a second are answered when there are always more than that."""
+    """How many requests per second are answered when more than that are sent."""
     while True:
         tally = await open_loop(port, requests, rate, seconds)
         answered = tally.statuses[200] / seconds
@@ -203,7 +203,7 @@ async def overload(
     port: int, requests: list[bytes], rate: float, chosen: argparse.Namespace
 ) -> None:
     rate = 2 * await capacity(port, requests, 2 * rate, chosen.seconds)
-    print(f"twice what it can hold, {rate:.0f} requests/s, for {chosen.minutes:g} minutes:")
+    print(f"twice its capacity, {rate:.0f} requests/s, for {chosen.minutes:g} minutes:")
     before = await memory(port)
     tally = await open_loop(port, requests, rate, 60 * chosen.minutes)
     after = await memory(port)
@@ -222,10 +222,10 @@ def main() -> None:
     requests = [predict_request(text) for text in texts]
     with tempfile.TemporaryDirectory() as folder:
         model = chosen.model or demo_model(Path(folder))
-        print(f"{chosen.clients} clients, one text a request, without batches:")
+        print(f"{chosen.clients} clients, one text per request, without batches:")
         with server(model, "--batch-rows", 1) as port:
             asyncio.run(measure(port, requests, chosen))
-        print(f"{chosen.clients} clients, one text a request, in batches:")
+        print(f"{chosen.clients} clients, one text per request, in batches:")
         with server(model) as port:
             rate = asyncio.run(measure(port, requests, chosen))
             asyncio.run(overload(port, requests, rate, chosen))

@@ -1,6 +1,6 @@
 """SetFit on the embedded backbone: the other side of every comparison of speed.
 
-Mean pooling, as SetFit's own models have it, and SetFit's default arguments.
+It uses mean pooling, as SetFit's own models do, and SetFit's default arguments.
 """
 
 import os
@@ -62,7 +62,7 @@ def train_setfit(
 ) -> tuple[list[tuple[str, str]], int]:
     """SetFit's default recipe: one epoch of all unique pairs, oversampled, in batches of 16.
 
-    Gives the labelled texts that its trainer had, and the steps that it made.
+    Gives the labelled texts that its trainer had, and the number of its steps.
     """
     from datasets import Dataset
     from setfit import Trainer, TrainingArguments
@@ -86,7 +86,7 @@ def train_setfit(
 
 
 def steps_of_all_pairs(labels: list[str], batch_size: int = 16) -> int:
-    """How many batches SetFit's pairs make: as many unlike ones as alike, whichever are more.
+    """How many batches SetFit's pairs make; the rarer of like and unlike pairs are repeated.
 
     >>> steps_of_all_pairs(["a"] * 16 + ["b"] * 16)
     34

@@ -1,13 +1,13 @@
-"""Training beside SetFit: 16 examples a class of SST-2, the same backbone, each to its own end.
+"""Training compared with SetFit: 16 examples per class of SST-2, the same backbone.
 
     CPTUNING_DATA=folder python -m benchmarks.training [--seeds 13 21 42 87 100] [--device cuda]
 
-SetFit has its default recipe: one epoch of all unique pairs, the rarer kind drawn again until both
-kinds are as many, in batches of 16. Ours is measured as a user gets it, with the two more models
-of cross-fitting that choose the step and calibrate, and again without them. Every training
-includes the loading of the backbone; the test set is scored afterwards, untimed. Fails where the
-sides had other texts, labels, weights, lengths or threads, as their trainers have them, or where
-SetFit made other than the steps of its recipe.
+Both are trained to the end. SetFit uses its default recipe: one epoch of all unique pairs, the
+rarer kind repeated until there are equally many of both, in batches of 16. Ours is measured as a
+user gets it, with the two additional models of cross-fitting that choose the step and calibrate,
+and again without them. Every training includes loading the backbone; the test set is scored
+afterwards, untimed. Fails if the texts, labels, weights, lengths or threads of the two sides
+differ, as their trainers report them, or if SetFit's steps are not those of its recipe.
 """
 
 import argparse
@@ -42,7 +42,7 @@ OURS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedSide:
     """A trained model, and what must be the same on both sides."""
 
     predict: Callable[[list[str]], Any]
@@ -50,7 +50,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Score:
+class TestScore:
     """How good a training was, and what must be the same on both sides."""
 
     accuracy: float
@@ -58,8 +58,8 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Task:
-    """The work: a data set's splits, cut to a number of texts where all would take too long."""
+class SetFitComparison:
+    """What is compared on: the splits of a data set, with fewer test texts if all take too long."""
 
     dataset: str = "SST-2"
     backbone: str = "embedded"
@@ -67,10 +67,10 @@ class Task:
     most_test: int | None = None
     device: str = "cpu"
     settings: tuple[tuple[str, Any], ...] = ()
-    """Of ours, in place of the preset's."""
+    """Of our side, in place of the preset's."""
 
-    def sides(self, folder: Path) -> dict[str, Callable[[int], Trained]]:
-        """What is timed, by its name: each takes the seed of a split."""
+    def sides(self, folder: Path) -> dict[str, Callable[[int], TrainedSide]]:
+        """What is timed, by name; each function takes the seed of a split."""
         backbone = load_backbone(self.backbone)
         saved = saved_backbone(folder / "backbone", backbone)
         parts = set(backbone.model.base_model.state_dict())
@@ -85,7 +85,7 @@ class Task:
                 "threads": torch.get_num_threads(),
             }
 
-        def theirs(seed: int) -> Trained:
+        def theirs(seed: int) -> TrainedSide:
             split = self._split(seed)
             model = setfit_model(saved, max_length, self.device)
             body = model.model_body
@@ -94,10 +94,10 @@ class Task:
                 model, list(split.train.first), split.train_labels, seed, folder / "checkpoints"
             )
             require_same("SetFit's steps", steps_of_all_pairs(split.train_labels), steps)
-            return Trained(model.predict, start | {"texts and labels": sorted(had)})
+            return TrainedSide(model.predict, start | {"texts and labels": sorted(had)})
 
-        def ours(**options: Any) -> Callable[[int], Trained]:
-            def side(seed: int) -> Trained:
+        def ours(**options: Any) -> Callable[[int], TrainedSide]:
+            def side(seed: int) -> TrainedSide:
                 split = self._split(seed)
                 loaded = load_backbone(self.backbone)
                 start = encoder_hash(loaded.model.base_model, parts)
@@ -115,34 +115,34 @@ class Task:
                     loaded.model.base_model,
                     fitted.predictor_.encoder.layout.max_length,
                 )
-                return Trained(fitted.predict, done | {"weights at the start": start})
+                return TrainedSide(fitted.predict, done | {"weights at the start": start})
 
             return side
 
         return {THEIRS: theirs} | {name: ours(**options) for name, options in OURS.items()}
 
-    def score(self, trained: Trained) -> Score:
+    def score(self, trained: TrainedSide) -> TestScore:
         """The accuracy on the test set."""
         split = self._split(SEEDS[0])  # all splits have the same test set
         texts, truth = split.test.first, split.test_labels
         answers = trained.predict(list(texts[: self.most_test]))
         right = [a == b for a, b in zip(answers, truth[: self.most_test], strict=True)]
-        return Score(float(np.mean(right)), trained.work)
+        return TestScore(float(np.mean(right)), trained.work)
 
     def _split(self, seed: int) -> Any:
         return load_dataset_split(self.dataset, k=self.k, seed=seed)
 
 
-def measure(task: Task, seeds: Sequence[int]) -> Times:
-    """Time the sides on each split in turns, after each has warmed up with two examples a class."""
+def measure(comparison: SetFitComparison, seeds: Sequence[int]) -> Times:
+    """Time the sides on each split in turns, after a warm-up with two examples per class."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
         def warm() -> None:
-            for side in replace(task, k=2).sides(folder).values():
+            for side in replace(comparison, k=2).sides(folder).values():
                 side(seeds[0])
 
-        times = alternate(task.sides(folder), list(seeds), warm=warm, after=task.score)
+        times = alternate(comparison.sides(folder), list(seeds), warm=warm, after=comparison.score)
     for theirs, *ours in zip(*times.results.values(), strict=True):
         for what in theirs.work:
             for side in ours:
@@ -167,15 +167,15 @@ def table(times: Times) -> str:
 
 
 def section(quick: bool = False, seeds: Sequence[int] = SEEDS, device: str = "cpu") -> str:
-    """Measure, and say it in Markdown."""
+    """Measure, and give the result as Markdown."""
     seeds = seeds[:1] if quick else seeds
-    times = measure(Task(device=device), seeds)
+    times = measure(SetFitComparison(device=device), seeds)
     where = f"{torch.get_num_threads()} threads"
     if torch.device(device).type == "cuda":
         where = f"one {torch.cuda.get_device_name(device)}"
     return (
-        "## Training, 16 examples a class of SST-2\n\n"
-        "SetFit's default recipe and ours on the embedded backbone, each to its own end, loading "
+        "## Training, 16 examples per class of SST-2\n\n"
+        "SetFit's default recipe and ours on the embedded backbone, both to the end, loading "
         f"included, {where}; splits {', '.join(map(str, seeds))}; "
         f"accuracy on the whole test set.\n\n{table(times)}\n"
     )

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import growth, training
+from benchmarks import training, training_growth
 from benchmarks.__main__ import main
 from benchmarks.alternating import Times
 from benchmarks.setfit_side import OtherWorkError, require_same
@@ -74,7 +74,7 @@ def test_sides_that_did_other_work_are_not_compared():
 
 
 def test_the_training_table_tells_shares_and_accuracies():
-    score = training.Score
+    score = training.TestScore
     times = Times(
         {training.THEIRS: [10.0, 20.0], "ours": [4.0, 10.0]},
         {
@@ -101,30 +101,35 @@ def test_a_training_on_other_work_fails(monkeypatch, part, other):
     work |= {"weights at the start": "a1"}
 
     def side(**changes):
-        return lambda _seed: training.Trained(lambda texts: texts, work | changes)
+        return lambda _seed: training.TrainedSide(lambda texts: texts, work | changes)
 
     def sides(same):
         return {training.THEIRS: side(), "ours": side() if same else side(**{part: other})}
 
-    task = training.Task()
-    monkeypatch.setattr(training.Task, "score", lambda _, t: training.Score(0.5, t.work))
-    monkeypatch.setattr(training.Task, "sides", lambda *_: sides(same=True))
+    task = training.SetFitComparison()
+    monkeypatch.setattr(
+        training.SetFitComparison, "score", lambda _, t: training.TestScore(0.5, t.work)
+    )
+    monkeypatch.setattr(training.SetFitComparison, "sides", lambda *_: sides(same=True))
     assert len(training.measure(task, [13]).seconds["ours"]) == 1
-    monkeypatch.setattr(training.Task, "sides", lambda *_: sides(same=False))
+    monkeypatch.setattr(training.SetFitComparison, "sides", lambda *_: sides(same=False))
     with pytest.raises(OtherWorkError, match=part):
         training.measure(task, [13])
 
 
 def test_growth_is_drawn_and_tabled(tmp_path):
     costs = [
-        growth.Cost(
+        training_growth.TrainingCost(
             n, steps=40, batch_size=min(16, n), setting_up=1, step=0.5, evaluation=2, megabytes=900
         )
         for n in (10, 10_000)
     ]
-    made = [growth.Pairs(10, 60, 0.1), growth.Pairs(10_000, 50_010_000, None)]
-    growth.draw(costs, made, tmp_path / "growth.png")
+    made = [
+        training_growth.SetFitPairs(10, 60, 0.1),
+        training_growth.SetFitPairs(10_000, 50_010_000, None),
+    ]
+    training_growth.draw(costs, made, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").stat().st_size > 10_000
-    rows = growth.table(costs, made).splitlines()
+    rows = training_growth.table(costs, made).splitlines()
     assert rows[2] == "| 10 | 40 | 0.50 | 2.0 | 1.0 | 900 | 60 | 0 |"
     assert rows[3].endswith("| 900 | 50,010,000 | not made |")

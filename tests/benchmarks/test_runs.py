@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from benchmarks import few_shot, gpu, presets, support
+from benchmarks import few_shot, gpu, presets, support_growth
 from benchmarks.runs import run_all
 from cptuning.data import SEEDS, load_few_shot
 from cptuning.errors import CPTuningError
@@ -58,7 +58,7 @@ def test_the_presets_are_chosen_where_there_is_no_test_set(tiny, tmp_path, monke
         few_shot.one_run(job)  # which does need a test set
     train, _ = load_few_shot("CR", seed=13)
     examples, labels = presets.held_out("CR", train)
-    # Each part of a split has a text of its own a class; those for all are trained on.
+    # Each part of a split has one text of its own per class; the texts in all parts are trained on.
     assert len(examples) == len(set(examples)) == 4 * len(SEEDS) - 2
     assert not set(examples) & set(train.examples)
     assert labels.count("good") == labels.count("bad")
@@ -86,10 +86,10 @@ def test_the_table_tells_mean_spread_and_majority():
 
 def test_growing_support_sets_are_measured_drawn_and_tabled(tmp_path):
     picture = tmp_path / "growth.png"
-    told = support.section(sizes=(2000,), picture=picture)
+    text = support_growth.section(sizes=(2000,), picture=picture)
     assert picture.stat().st_size > 10_000
-    rows = [line.split("|") for line in told.splitlines() if line.startswith("| 2,000")]
-    assert [row[2].strip() for row in rows] == list(support.WAYS)
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| 2,000")]
+    assert [row[2].strip() for row in rows] == list(support_growth.WAYS)
     recalls = [row[6].strip() for row in rows]
     assert recalls[0] == "1.000"
     assert float(recalls[1]) >= 0.95
@@ -101,8 +101,8 @@ def test_the_gpu_benchmark_can_be_rehearsed_without_one(monkeypatch):
     monkeypatch.setattr(gpu, "LENGTH", 16)
     monkeypatch.setattr(gpu, "WARM_UP", 1)
     monkeypatch.setattr(gpu, "SHAPES", {"ALBERT-large": gpu.SHAPES["ALBERT-large"]})
-    told = gpu.section(batches=(4,), steps=1, device=torch.device("cpu"), tiny=True)
-    rows = [line for line in told.splitlines() if line.startswith("| ALBERT-large, batch 4")]
+    text = gpu.section(batches=(4,), steps=1, device=torch.device("cpu"), tiny=True)
+    rows = [line for line in text.splitlines() if line.startswith("| ALBERT-large, batch 4")]
     assert len(rows) == 2 * len(gpu.WAYS)  # speed and profile
     assert all(float(row.split("|")[2]) > 0 for row in rows)
     for row in rows[len(gpu.WAYS) :]:

@@ -1,10 +1,10 @@
 """What a growing support set costs: exact and approximate neighbours, and prototypes.
 
-    python -m benchmarks.support [--sizes 1000 10000 100000 1000000]
+    python -m benchmarks.support_growth [--sizes 1000 10000 100000 1000000]
 
 Made-up unit vectors of 384 floats around a hundred class centres; within a class two of them have
 a similarity of about 0.8. Every way of answering has a process of its own and answers the same
-queries, in calls of 256; prints a Markdown section and draws docs/images/support-growth.png.
+queries, 256 per call; prints a Markdown section and draws docs/images/support-growth.png.
 """
 
 import argparse
@@ -27,17 +27,17 @@ WIDTH, CLASSES, NOISE, QUERIES, K, REPEATS = 384, 100, 0.5, 256, 10, 5
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one way of answering costs with so many labelled embeddings."""
+class SupportCost:
+    """What one way of answering costs with ``n`` labelled embeddings."""
 
     way: str
     n: int
     preparing: float
     """Seconds, once: the index, or the class means."""
     milliseconds: float
-    """A query, the median of some calls."""
+    """Per query, the median of some calls."""
     megabytes: float
-    """The most memory that is needed beyond the embeddings themselves."""
+    """Peak memory, without the embeddings themselves."""
     recall: float
     """The share of the true ten nearest that was found; not a number for prototypes."""
     right: float
@@ -50,7 +50,7 @@ def clustered(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     labels = rng.integers(CLASSES, size=n)
     rows = rng.standard_normal((n, WIDTH), dtype=np.float32)
-    for start in range(0, n, 65_536):  # in place: the peak that is measured is not to be this
+    for start in range(0, n, 65_536):  # in place, so that this is not the measured peak
         block = rows[start : start + 65_536]
         block *= NOISE
         block += centres[labels[start : start + 65_536]]
@@ -58,7 +58,7 @@ def clustered(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rows, labels
 
 
-def cost(way: str, n: int) -> Cost:
+def cost(way: str, n: int) -> SupportCost:
     """Measure one way in this process."""
     embeddings, labels = clustered(n, seed=0)
     queries, wanted = clustered(QUERIES, seed=1)
@@ -77,7 +77,7 @@ def cost(way: str, n: int) -> Cost:
         scores = class_scores(queries, support, CLASSES, inference, K)
         seconds.append(time.perf_counter() - began)
     megabytes = _memory("VmHWM") - before
-    return Cost(
+    return SupportCost(
         way,
         n,
         preparing,
@@ -104,14 +104,14 @@ def _forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def costs(sizes: Sequence[int]) -> list[Cost]:
+def costs(sizes: Sequence[int]) -> list[SupportCost]:
     """All of them, each in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
         return list(pool.map(cost, *zip(*((way, n) for n in sizes for way in WAYS), strict=True)))
 
 
-def draw(found: Sequence[Cost], picture: Path) -> None:
+def draw(found: Sequence[SupportCost], picture: Path) -> None:
     """Time and memory against the number of embeddings."""
     import matplotlib
 
@@ -122,13 +122,13 @@ def draw(found: Sequence[Cost], picture: Path) -> None:
     for way, marker in zip(WAYS, "os^", strict=True):
         own = [c for c in found if c.way == way]
         axes[0].plot([c.n for c in own], [c.milliseconds for c in own], marker=marker, label=way)
-        # A page of memory more or less: below a megabyte there is nothing to tell.
+        # Below a megabyte, differences are a matter of memory pages.
         held = [max(1.0, c.megabytes) for c in own]
         axes[1].plot([c.n for c in own], held, marker=marker, label=way)
     sizes = sorted({c.n for c in found})
     held = [4e-6 * WIDTH * n for n in sizes]
     axes[1].plot(sizes, held, "--", color="gray", label="the embeddings themselves")
-    for axis, what in zip(axes, ("milliseconds a query", "MB at the peak"), strict=True):
+    for axis, what in zip(axes, ("milliseconds per query", "MB at the peak"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel="labelled embeddings", ylabel=what)
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(frameon=False)
@@ -136,10 +136,10 @@ def draw(found: Sequence[Cost], picture: Path) -> None:
     plt.close(figure)
 
 
-def table(found: Sequence[Cost]) -> str:
+def table(found: Sequence[SupportCost]) -> str:
     """The costs as Markdown."""
     lines = [
-        "| Labelled embeddings | | once, s | ms a query | MB beyond the embeddings "
+        "| Labelled embeddings | | once, s | ms per query | MB beyond the embeddings "
         f"| recall of the nearest {K} | class right |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -154,12 +154,12 @@ def table(found: Sequence[Cost]) -> str:
 
 
 def section(sizes: Sequence[int] = SIZES, picture: Path = PICTURE) -> str:
-    """Measure, draw, and say it in Markdown."""
+    """Measure, draw, and give the result as Markdown."""
     found = costs(sizes)
     draw(found, picture)
     return (
-        "## Support sets that grow\n\n"
-        f"Unit vectors of {WIDTH} floats in {CLASSES} classes, {QUERIES} queries a call, the "
+        "## Growing support sets\n\n"
+        f"Unit vectors of {WIDTH} floats in {CLASSES} classes, {QUERIES} queries per call, the "
         f"median of {REPEATS} calls; k = {K}.\n\n"
         f"{table(found)}\n\n"
         "![Time and memory against the number of embeddings](../docs/images/support-growth.png)\n"

@@ -1,11 +1,11 @@
-"""Training sets that grow: what a step costs with 10 to 100,000 examples, beside SetFit's pairs.
+"""Growing training sets: what a step costs with 10 to 100,000 examples, and SetFit's pairs.
 
-    CPTUNING_DATA=folder python -m benchmarks.growth [--sizes 10 100 1000 10000 100000]
+    CPTUNING_DATA=folder python -m benchmarks.training_growth [--sizes 10 100 1000 10000 100000]
 
-SST-2's training sentences, over and over where they are too few. Every size has a process of its
-own, in which ``fit`` is begun and left after some steps, and begun again with cross-fitting and
-left after its first evaluation. SetFit's pairs are made by its own sampler up to 1,000 examples,
-and are arithmetic beyond. Prints a Markdown section and draws docs/images/training-growth.png.
+SST-2's training sentences, repeated where they are too few. Every size has a process of its
+own, in which ``fit`` is started and stopped after some steps, then started again with cross-fitting
+and stopped after its first evaluation. SetFit's pairs are made by its own sampler up to 1,000
+examples, and computed beyond. Prints a Markdown section and draws docs/images/training-growth.png.
 """
 
 import argparse
@@ -27,35 +27,35 @@ STEPS = 10
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What training on so many examples costs us."""
+class TrainingCost:
+    """What our training costs with ``n`` examples."""
 
     n: int
     steps: int
-    """Of one whole training."""
+    """In one whole training."""
     batch_size: int
     setting_up: float
-    """Seconds, from the call of ``fit`` to the first step."""
+    """Seconds from the call of ``fit`` to the first step."""
     step: float
-    """Seconds, the median."""
+    """Seconds per step, the median."""
     evaluation: float
-    """Seconds, of one in cross-fitting."""
+    """Seconds per evaluation in cross-fitting."""
     megabytes: float
-    """Of the process, at the peak of the steps, beyond what the texts took before."""
+    """Peak memory of the process during the steps, without what the texts took before."""
 
 
 @dataclass(frozen=True)
-class Pairs:
+class SetFitPairs:
     """The pairs that SetFit trains on."""
 
     n: int
     count: int
     megabytes: float | None
-    """That they take, where they were made."""
+    """Their memory, if they were made."""
 
 
 def examples(n: int) -> tuple[list[str], list[str]]:
-    """So many sentences and their labels, as many of each class."""
+    """``n`` sentences and their labels, equally many of each class."""
     from cptuning.data import full_train
 
     pool, labels = full_train("SST-2")
@@ -63,16 +63,16 @@ def examples(n: int) -> tuple[list[str], list[str]]:
     for label in sorted(set(labels)):
         texts = [text for text, own in zip(pool.first, labels, strict=True) if own == label]
         rows += [(text, label) for text in islice(cycle(texts), n // 2)]
-    # A space more: repeated sentences are not to share their memory.
+    # One more space, so that repeated sentences do not share memory.
     return [f"{text} " for text, _ in rows], [label for _, label in rows]
 
 
 class Enough(BaseException):
-    """Thrown out of ``fit`` when all is measured."""
+    """Raised to leave ``fit`` when everything is measured."""
 
 
 class Watch:
-    """Notes when training starts, evaluates and steps, and leaves it after so many steps."""
+    """Records when training starts, evaluates and steps, and stops it after some steps."""
 
     def __init__(self, steps: int) -> None:
         self.most = steps
@@ -97,7 +97,7 @@ class Watch:
         """Nothing to note."""
 
 
-def cost(n: int) -> Cost:
+def cost(n: int) -> TrainingCost:
     """Measure ours in this process."""
     from cptuning import CPTuningClassifier
     from cptuning.data import as_examples
@@ -119,7 +119,7 @@ def cost(n: int) -> Cost:
     peak = megabytes("VmHWM")
     _, crossed = begin(1)
     settings = CPTuningClassifier().settings_for(as_examples(texts), classes=2)
-    return Cost(
+    return TrainingCost(
         n,
         settings.steps,
         min(settings.batch_size, n),
@@ -130,14 +130,14 @@ def cost(n: int) -> Cost:
     )
 
 
-def pairs(n: int) -> Pairs:
+def pairs(n: int) -> SetFitPairs:
     """Make SetFit's pairs in this process, or count them where they would be too many."""
-    # Two equal classes: each text with each of its class, itself too, and of the other one; the
-    # fewer kind is drawn again.
+    # Two equal classes: each text with each text of its own class, itself included, and with each
+    # of the other; the rarer kind is repeated.
     half = n // 2
     count = 2 * max(half * (half + 1), half * half)
     if n > MOST_PAIRED:
-        return Pairs(n, count, None)
+        return SetFitPairs(n, count, None)
     from setfit.sampler import ContrastiveDataset
 
     texts, labels = examples(n)
@@ -145,7 +145,7 @@ def pairs(n: int) -> Pairs:
     made = list(ContrastiveDataset(texts, labels, multilabel=False))
     if len(made) != count:
         raise AssertionError(f"SetFit made {len(made)} pairs of {n} examples, not {count}.")
-    return Pairs(n, count, megabytes("VmRSS") - before)
+    return SetFitPairs(n, count, megabytes("VmRSS") - before)
 
 
 def megabytes(name: str) -> float:
@@ -155,14 +155,14 @@ def megabytes(name: str) -> float:
 
 
 def each_alone(measure: Callable[[int], Any], sizes: Sequence[int]) -> list[Any]:
-    """Of each size, measured in a process of its own."""
+    """Measure each size in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
         return list(pool.map(measure, sizes))
 
 
-def draw(costs: Sequence[Cost], made: Sequence[Pairs], picture: Path) -> None:
-    """Time a step, memory, and the texts that are read to the end, against the examples."""
+def draw(costs: Sequence[TrainingCost], made: Sequence[SetFitPairs], picture: Path) -> None:
+    """Draw time per step, memory, and the texts of a whole training against the examples."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -171,7 +171,7 @@ def draw(costs: Sequence[Cost], made: Sequence[Pairs], picture: Path) -> None:
     figure, (step, memory, texts) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     sizes = [c.n for c in costs]
     step.plot(sizes, [c.step for c in costs], marker="o", label="ours")
-    step.set(ylabel="seconds a step", ylim=(0, 2 * max(c.step for c in costs)))
+    step.set(ylabel="seconds per step", ylim=(0, 2 * max(c.step for c in costs)))
     memory.plot(sizes, [c.megabytes for c in costs], marker="o", label="ours, all of training")
     counted = [p for p in made if p.megabytes is not None]
     memory.plot(
@@ -202,10 +202,10 @@ def draw(costs: Sequence[Cost], made: Sequence[Pairs], picture: Path) -> None:
     plt.close(figure)
 
 
-def table(costs: Sequence[Cost], made: Sequence[Pairs]) -> str:
+def table(costs: Sequence[TrainingCost], made: Sequence[SetFitPairs]) -> str:
     """Ours and SetFit's as Markdown."""
     lines = [
-        "| Examples | our steps | s a step | s an evaluation | s before the first step "
+        "| Examples | our steps | s per step | s per evaluation | s before the first step "
         "| our MB | SetFit's pairs | their MB |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -221,19 +221,19 @@ def table(costs: Sequence[Cost], made: Sequence[Pairs]) -> str:
 def section(
     quick: bool = False, sizes: Sequence[int] = SIZES, picture: Path | None = PICTURE
 ) -> str:
-    """Measure, draw, and say it in Markdown; the picture is of the whole measurement only."""
+    """Measure, draw, and give the result as Markdown; a quick measurement is not drawn."""
     sizes = sizes[:2] if quick else sizes
     costs, made = each_alone(cost, sizes), each_alone(pairs, sizes)
     if picture is not None and not quick:
         draw(costs, made, picture)
     return (
-        "## Training sets that grow\n\n"
+        "## Growing training sets\n\n"
         "SST-2's training sentences, repeated where they are too few, in two classes; the "
-        f"default preset on the embedded backbone, medians of {STEPS - 1} steps. An evaluation "
-        "is one of cross-fitting; from some thousand examples on it reads a sample of them. "
+        f"default preset on the embedded backbone, medians of {STEPS - 1} steps. The "
+        "evaluation is that of cross-fitting, which from some thousand examples on uses a sample. "
         f"SetFit's pairs are its own sampler's up to {MOST_PAIRED:,} examples and computed beyond."
         f"\n\n{table(costs, made)}\n\n"
-        "![Time a step, memory and texts read against the number of examples]"
+        "![Time per step, memory and texts read against the number of examples]"
         "(../docs/images/training-growth.png)\n"
     )
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from benchmarks import packing
-from benchmarks.packing import both, one_run, table, top_words
+from benchmarks import packing_accuracy
+from benchmarks.packing_accuracy import both, one_run, table, top_words
 from cptuning.data.writing import open_writer
 
 
@@ -37,14 +37,14 @@ def test_the_packed_one_is_rounded_and_the_original_is_not(tiny):
 def test_both_are_trained_and_tested_and_put_back(tiny, data):
     folder = str(tiny("bert"))
     job = {"backbone": folder, "state": "trained", "dataset": "SST-2", "seed": 13}
-    packing.STATES["trained"]["steps"] = 2
+    packing_accuracy.STATES["trained"]["steps"] = 2
     before = [
         {n: v.clone() for n, v in b.model.state_dict().items()} for b in both(folder).values()
     ]
     try:
         made = one_run(job)
     finally:
-        packing.STATES["trained"].clear()
+        packing_accuracy.STATES["trained"].clear()
     assert set(made) == {"original", "packed", "same"}
     assert all(0 <= share <= 1 for share in made.values())
     after = [b.model.state_dict() for b in both(folder).values()]

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import prediction
+from benchmarks import prediction_speed
 from benchmarks.alternating import Times
 from benchmarks.setfit_side import OtherWorkError
 from cptuning import CPTuningClassifier
@@ -12,13 +12,13 @@ from cptuning import CPTuningClassifier
 
 def test_the_table_compares_round_by_round():
     seconds = {
-        prediction.SETFIT: [9.0, 20.0, 12.0],
-        prediction.FLOAT32: [6.0, 10.0, 9.0],
-        prediction.INT8: [3.0, 5.0, 3.0],
-        prediction.ONE_LOOK: [2.0, 4.0, 2.5],
-        prediction.PRODUCTS: [4.5, 8.0, 6.3],
+        prediction_speed.SETFIT: [9.0, 20.0, 12.0],
+        prediction_speed.FLOAT32: [6.0, 10.0, 9.0],
+        prediction_speed.INT8: [3.0, 5.0, 3.0],
+        prediction_speed.ONE_LOOK: [2.0, 4.0, 2.5],
+        prediction_speed.PRODUCTS: [4.5, 8.0, 6.3],
     }
-    text = prediction.table(Times(seconds, {}), texts=900, twice=31)
+    text = prediction_speed.table(Times(seconds, {}), texts=900, twice=31)
     assert "| cptuning, float32 | 100 | 1.50 (1.33 to 2.00) |" in text
     assert "| cptuning, int8 | 300 | 4.00 (3.00 to 4.00) |" in text
     assert "| cptuning, int8, no second look | 360 | 4.80 (4.50 to 5.00) |" in text
@@ -36,7 +36,7 @@ def test_it_stops_where_the_work_is_not_the_same(tiny):
         body = SimpleNamespace(state_dict=lambda theirs=theirs: theirs)
         setfit = SimpleNamespace(model_body=FakeBody([SimpleNamespace(auto_model=body)]))
         with pytest.raises(OtherWorkError, match=complaint):
-            prediction.check_same_work(setfit, classifier, {}, threads=1)
+            prediction_speed.check_same_work(setfit, classifier, {}, threads=1)
 
 
 class FakeBody(list):

@@ -1,11 +1,11 @@
-"""Whether it matters that the embedded weights are packed into 8-bit rows.
+"""How much accuracy it costs to pack the embedded weights into 8-bit rows.
 
-    CPTUNING_DATA=folder python -m benchmarks.packing ORIGINAL [--workers 8]
+    CPTUNING_DATA=folder python -m benchmarks.packing_accuracy ORIGINAL [--workers 8]
 
-ORIGINAL is the folder of a backbone that is not packed; beside it stands the same one after packing
+ORIGINAL is the folder of a backbone that is not packed; it is compared with itself after packing
 and unpacking. Prints the most likely words for some masked sentences, how often the most likely
 word is the same in the few-shot examples with one word masked, and the 16-shot test accuracy of
-both, untrained and trained, with the difference of the same splits and its standard error.
+both, untrained and trained, with the difference on the same splits and its standard error.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def one_run(job: Job) -> Job:
 
 
 def table(records: Sequence[Job]) -> str:
-    """A row a state: means over the splits, and the difference of the same splits."""
+    """One row per state: means over the splits, and the difference on the same splits."""
     lines = ["| | original | packed | difference | the same answer |", "|---|---|---|---|---|"]
     for state in STATES:
         mine = [r for r in records if r["state"] == state]

@@ -1,6 +1,6 @@
-"""Sentences a second on a CPU: exported models against SetFit, on one backbone.
+"""Sentences per second on a CPU: exported models against SetFit, on one backbone.
 
-    CPTUNING_DATA=folder python -m benchmarks.prediction [--rows 872] [--rounds 15] [--threads 2]
+    CPTUNING_DATA=folder python -m benchmarks.prediction_speed [--rows 872] [--rounds 15]
 
 All in one process, warm, in turns: SetFit with the mean vector of the embedded backbone, ours in
 float32 and in 8 bits, with a second look at close calls and without, and the float32 matrix
@@ -37,7 +37,7 @@ EXPORTS = {
 PRODUCTS = "float32 matrix products alone"
 MAX_LENGTH = 128
 Contender = Callable[[Sequence[str]], int]
-"""Takes texts, and tells how many it has done."""
+"""Answers texts; gives how many it has answered."""
 
 
 def matrix_products(encoder: OnnxEncoder) -> Contender:
@@ -115,15 +115,15 @@ def check_same_work(setfit, classifier: CPTuningClassifier, models: dict, thread
 
 
 def read_twice(model: CPTuningClassifier, texts: Sequence[str]) -> int:
-    """How many of the texts a model in 8 bits looks at again."""
+    """How many of the texts an 8-bit model reads a second time."""
     embeddings = model.transform(texts)
     return len(model.predictor_.close_calls(embeddings, model.predictor_.scores(embeddings)))
 
 
 def measure(rows: int | None = None, rounds: int = 15, threads: int = 2) -> tuple[Times, int, int]:
-    """Let all contenders read the same test sentences, in turns.
+    """Let all contenders answer the same test sentences, in turns.
 
-    Beside the times: how many sentences there are, and how many of them 8 bits read twice.
+    Also gives how many sentences there are, and how many of them the 8-bit model read twice.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
@@ -156,7 +156,7 @@ def measure(rows: int | None = None, rounds: int = 15, threads: int = 2) -> tupl
 
 def table(times: Times, texts: int, twice: int) -> str:
     """Rates, ratios and the share of what is possible, as Markdown."""
-    lines = ["| | sentences a second, median | times SetFit |", "|---|---|---|"]
+    lines = ["| | sentences per second, median | times SetFit |", "|---|---|---|"]
     for name in times.seconds:
         rate = texts / times.median(name)
         lines.append(f"| {name} | {rate:.0f} | {times.ratio(SETFIT, name)} |")
@@ -172,7 +172,7 @@ def table(times: Times, texts: int, twice: int) -> str:
 def section(
     quick: bool = False, rows: int | None = None, rounds: int = 15, threads: int = 2
 ) -> str:
-    """Measure, and say it in Markdown."""
+    """Measure, and give the result as Markdown."""
     if quick:
         rows, rounds = 200, 3
     times, texts, twice = measure(rows, rounds, threads)
