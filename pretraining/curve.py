@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 
 
 def read_logs(paths: list[Path]) -> dict[str, list[float]]:
-    """Tokens seen, and the two losses, over all runs."""
+    """Tokens seen and both losses, over all runs."""
     curve: dict[str, list[float]] = {"tokens": [], "loss": [], "relation": []}
     before = 0.0
     for path in paths:
@@ -27,7 +27,7 @@ def read_logs(paths: list[Path]) -> dict[str, list[float]]:
 
 
 def draw(curve: dict[str, list[float]], output: Path) -> None:
-    """Both losses against the tokens seen."""
+    """Draw both losses against the tokens seen."""
     figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     axes.plot(curve["tokens"], curve["loss"], label="masked tokens")
     axes.plot(curve["tokens"], curve["relation"], label="word that tells a pair's relation")

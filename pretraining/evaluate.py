@@ -36,7 +36,7 @@ SENTENCES = (
 
 @dataclass
 class Total:
-    """Nats lost on masked tokens, and how many characters those were."""
+    """The loss on masked tokens in nats, and how many characters they have."""
 
     nats: float = 0.0
     characters: int = 0
@@ -51,7 +51,7 @@ def long_documents(path: Path, backbone: Backbone) -> list[tuple[str, list[int]]
     """The source and the first tokens of every document that fills the longest row."""
     room = max(LENGTHS) - 2
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    # The first characters are enough: a token is seldom longer than six of them on average.
+    # The first characters are enough: tokens rarely have more than six on average.
     tokenizer = backbone.fast_tokenizer
     tokenizer.no_truncation()
     found = tokenizer.encode_batch([r["text"][: 12 * room] for r in rows], add_special_tokens=False)
@@ -63,7 +63,7 @@ def long_documents(path: Path, backbone: Backbone) -> list[tuple[str, list[int]]
 def loss_at(
     length: int, documents: Sequence[tuple[str, list[int]]], backbone: Backbone, device: str
 ) -> dict[str, Total]:
-    """The loss on those documents in pieces that fill rows of one length, by source and in all."""
+    """The loss on these documents, cut to rows of one length, by source and overall."""
     tokenizer, model = backbone.tokenizer, backbone.model.eval()
     model.to(torch.device(device))
     pieces = _piece_lengths(backbone)
@@ -92,7 +92,7 @@ def loss_at(
 
 
 def characters_a_token(documents: Sequence[tuple[str, list[int]]], backbone: Backbone) -> float:
-    """How much text a token holds: of two models of one shape, the one with more is faster."""
+    """Characters per token: of two models of one shape, the one with more is faster."""
     lengths = _piece_lengths(backbone)
     return float(np.concatenate([lengths[ids] for _, ids in documents]).mean())
 
@@ -104,7 +104,7 @@ def _piece_lengths(backbone: Backbone) -> NDArray[np.int64]:
 
 @torch.inference_mode()
 def top_words(backbone: Backbone, sentence: str, k: int = 5) -> list[str]:
-    """The likeliest words at the mask."""
+    """The most likely words at the mask."""
     inputs = backbone.tokenizer(sentence, return_tensors="pt")
     place = int((inputs["input_ids"][0] == backbone.tokenizer.mask_token_id).nonzero()[0])
     logits = backbone.model.cpu()(**inputs).logits[0, place]

@@ -19,7 +19,7 @@ _ADAMW_LENGTH = 0.2
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
-    """Matrices (n, rows, columns) with singular values near one, the same singular vectors.
+    """Matrices (n, rows, columns) with the same singular vectors and singular values near one.
 
     >>> values = torch.linalg.svdvals(orthogonalised(torch.randn(1, 8, 4)).float())
     >>> bool((values > 0.5).all() and (values < 1.3).all())
@@ -37,14 +37,14 @@ def orthogonalised(matrices: Tensor) -> Tensor:
 
 
 class Muon(Optimizer):
-    """One group a kind of matrix; ``pieces`` says how many stand above each other in one."""
+    """One group per kind of matrix; ``pieces`` says how many are stacked in one."""
 
     def __init__(self, groups: Iterable[dict[str, Any]], *, momentum: float, decay: float) -> None:
         super().__init__(groups, {"lr": 0.0, "pieces": 1, "momentum": momentum, "decay": decay})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move every matrix; those of one kind together, which is what a GPU likes."""
+        """Update every matrix; those of one kind together, which is faster on a GPU."""
         for group in self.param_groups:
             parameters: list[Tensor] = group["params"]
             gradients = [p.grad for p in parameters if p.grad is not None]
@@ -65,7 +65,7 @@ class Muon(Optimizer):
 def optimizers_for(
     model: nn.Module, kind: str, *, decay: float, fused: bool
 ) -> dict[str, Optimizer]:
-    """What trains the model: "muon" (with AdamW for the rest) or "adamw" alone."""
+    """The optimisers of the model: "muon" (with AdamW for the rest) or "adamw" alone."""
     inner = {n: p for n, p in model.named_parameters() if n.startswith("layers.") and p.ndim == 2}
     if kind == "adamw":
         inner = {}

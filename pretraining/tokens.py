@@ -1,4 +1,4 @@
-"""Training text to one long row of token ids, and where its sentences and documents begin.
+"""Training text as one long row of token ids, and where its sentences and documents begin.
 
 python -m pretraining.tokens CORPUS_FOLDER TOKENIZER_FOLDER OUTPUT_FOLDER [--workers 16]
 """
@@ -36,12 +36,12 @@ def sentences_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Tokens:
-    """All documents in a row, [SEP] after each; the sentences begin at ``starts``."""
+    """All documents one after the other, each followed by [SEP]; ``starts`` are the sentences'."""
 
     ids: NDArray[np.uint16]
     starts: NDArray[np.int64]
     documents: NDArray[np.int32]
-    """The number of the document that each sentence is in."""
+    """The number of each sentence's document."""
 
     def save(self, folder: Path) -> None:
         """Write the three arrays."""
@@ -51,12 +51,12 @@ class Tokens:
 
     @classmethod
     def load(cls, folder: Path) -> "Tokens":
-        """Read them again."""
+        """Read the three arrays."""
         return cls(*(np.load(folder / f"{n}.npy") for n in ("ids", "starts", "documents")))
 
     @classmethod
     def joined(cls, parts: Iterable["Tokens"]) -> "Tokens":
-        """Several rows one after the other."""
+        """Join several of them."""
         ids, starts, documents = [], [], []
         at = first = 0
         for part in parts:

@@ -24,7 +24,7 @@ LONGEST = 512
 
 
 def learn_vocabulary(texts: Iterable[str], size: int) -> Tokenizer:
-    """A WordPiece tokenizer of BERT's kind.
+    """A WordPiece tokenizer like BERT's.
 
     >>> tokenizer = learn_vocabulary(["The cat sat on the mat."] * 9, size=60)
     >>> tokenizer.encode("the CAT").tokens
@@ -50,7 +50,7 @@ def learn_vocabulary(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 def save_for_transformers(tokenizer: Tokenizer, folder: Path) -> None:
-    """The files from which ``AutoTokenizer`` makes it again."""
+    """Write the files from which ``AutoTokenizer`` loads it."""
     BertTokenizer(tokenizer_object=tokenizer, model_max_length=LONGEST).save_pretrained(folder)
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=16_384)
     chosen = parser.parse_args()
     shards = sorted(chosen.corpus.glob("train-*.txt.xz"))
-    # Every third document is enough to count pieces by.
+    # Every third document is enough to count pieces.
     texts = islice(chain.from_iterable(map(read_documents, shards)), 0, None, 3)
     tokenizer = learn_vocabulary(texts, chosen.size)
     chosen.output.mkdir(parents=True, exist_ok=True)

@@ -34,8 +34,8 @@ def drawer(tokens, **changes):
 
 def restored(batch):
     """The ids before masking."""
-    told = batch.targets != IGNORED
-    safe = torch.where(told, batch.targets, batch.ids.gather(1, batch.columns))
+    is_target = batch.targets != IGNORED
+    safe = torch.where(is_target, batch.targets, batch.ids.gather(1, batch.columns))
     return batch.ids.scatter(1, batch.columns, safe)
 
 
@@ -59,7 +59,7 @@ def test_one_token_in_five_is_masked_and_never_a_special_one(tokens):
     assert abs(kept - 0.1) < 0.03
 
 
-def test_the_same_step_draws_the_same_batch_and_another_another(tokens):
+def test_the_same_step_draws_the_same_batch_and_another_step_another_one(tokens):
     a, b = drawer(tokens), drawer(tokens)
     a.windows(4, 8, 32)
     for kind in ("windows", "sentences"):
@@ -72,7 +72,7 @@ def rows_of(tokens, rows=400):
     return batch, batch.ids, batch.types
 
 
-def test_rows_of_sentences_are_padded_at_their_end_alone(tokens):
+def test_rows_of_sentences_are_padded_only_at_the_end(tokens):
     batch, ids, types = rows_of(tokens)
     for row, attended, kinds in zip(ids, batch.attended, types, strict=True):
         count = int(attended.sum())
@@ -94,8 +94,8 @@ def test_half_the_rows_are_pairs_with_a_prompt_each(tokens):
     assert ((batch.targets[:, -1] != IGNORED) == pairs).all()
     assert (ids.gather(1, batch.columns[:, -1:])[pairs] == MASK).all()
     words = {v: k for k, v in VOCABULARY.items()}
-    told = {words[int(t)] for t in batch.targets[:, -1] if t != IGNORED}
-    assert told == {word for pair in RELATIONS.values() for word in pair}
+    answers = {words[int(t)] for t in batch.targets[:, -1] if t != IGNORED}
+    assert answers == {word for pair in RELATIONS.values() for word in pair}
     for row in ids[pairs]:
         said = " ".join(words[int(i)] for i in row)
         assert ("[SEP]" in said and "these are [MASK] . [SEP]" in said) != ("? [MASK] ," in said)
@@ -117,7 +117,7 @@ def pairs_by_word(tokens):
     return found
 
 
-def test_the_words_tell_how_the_second_text_comes_from_the_first(tokens):
+def test_the_words_say_how_the_second_text_comes_from_the_first(tokens):
     found = pairs_by_word(tokens)
     sentences = [
         tuple(tokens.ids[a:b][tokens.ids[a:b] != SEP].tolist())

@@ -19,7 +19,7 @@ from pretraining.corpus import (
     word_codes,
 )
 
-# Not a class of tests, nor a test: pytest looks at names alone.
+# Neither a class of tests nor a test, although pytest would collect them by their names.
 TestSentences.__test__ = False
 test_sentences.__test__ = False
 
@@ -29,18 +29,18 @@ _SYLLABLES = ("bo", "ka", "mi", "su", "ra", "le", "to")
 _WORDS = [a + b + c for a in _SYLLABLES for b in _SYLLABLES for c in _SYLLABLES]
 
 
-def test_mark_up_addresses_and_control_characters_go():
+def test_markup_addresses_and_control_characters_are_removed():
     assert clean("\ufeffA<br /><br />fine\x00 film, see http://x.org/a?b urlLink now.") == (
         "A fine film, see now."
     )
 
 
-def test_brackets_left_empty_by_a_wiki_go():
+def test_brackets_left_empty_by_a_wiki_are_removed():
     assert clean("Chen Zhili (; born 1942) of ( ) China") == "Chen Zhili (born 1942) of China"
 
 
 @pytest.mark.parametrize("text", ["", "too few words", "12 34 56 78 90 12 34 56 78 90"])
-def test_what_is_no_prose(text):
+def test_what_is_not_prose(text):
     assert not is_prose(text)
 
 
@@ -67,7 +67,7 @@ def test_eight_words_in_a_row_of_a_long_test_sentence_are_cut():
     assert (text, cut) == ("We read: old road.", 8)
 
 
-def test_a_sentence_of_four_words_is_no_leak():
+def test_a_sentence_of_four_words_is_not_a_leak():
     assert TestSentences.of(["a very good film"]).cut_from("a very good film") == (
         "a very good film",
         0,
@@ -81,7 +81,7 @@ def test_letters_whose_lower_case_is_longer_do_not_shift_the_cut():
     assert text.endswith("end")
 
 
-def test_copies_and_near_copies_are_told():
+def test_copies_and_near_copies_are_recognised():
     copies = Copies()
     texts = " ".join(_WORDS), " ".join(_WORDS[:-9]) + " and a new end", " ".join(_WORDS[::-1])
     one, near, other = (prepared(text, NOTHING) for text in texts)
