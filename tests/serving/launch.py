@@ -25,7 +25,10 @@ def wait_at(gate):
 
         return wait_and_work
 
-    ServedModel.read, ServedModel.learn = gated(ServedModel.read), gated(ServedModel.learn)
+    ServedModel.predict, ServedModel.add_examples = (
+        gated(ServedModel.predict),
+        gated(ServedModel.add_examples),
+    )
 
 
 if __name__ == "__main__":

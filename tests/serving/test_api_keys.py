@@ -10,22 +10,22 @@ KEY, OTHER = "k" * 16, "an other key of 24 chars"
 
 def test_each_key_opens_and_nothing_else_does():
     keys = ApiKeys([KEY, OTHER])
-    assert keys.admit(KEY)
-    assert keys.admit(OTHER)
+    assert keys.accepts(KEY)
+    assert keys.accepts(OTHER)
     for wrong in ("", KEY[:-1], KEY + "k", KEY.upper(), f"{KEY},{OTHER}", "\udcff" * 16, "ключ"):
-        assert not keys.admit(wrong)
+        assert not keys.accepts(wrong)
 
 
 def test_without_keys_no_key_opens():
-    assert not ApiKeys([]).admit("")
+    assert not ApiKeys([]).accepts("")
 
 
 def test_keys_come_from_the_environment(monkeypatch):
     monkeypatch.setenv(VARIABLE, f" {KEY}, {OTHER},,")
     keys = ApiKeys.from_environment()
-    assert keys.admit(KEY)
-    assert keys.admit(OTHER)
-    assert not keys.admit("")
+    assert keys.accepts(KEY)
+    assert keys.accepts(OTHER)
+    assert not keys.accepts("")
     monkeypatch.setenv(VARIABLE, " , ")
     assert not ApiKeys.from_environment()
 

@@ -37,7 +37,7 @@ class FakeModel:
         self.batches = []
         self.caught_up = False
 
-    def read(self, examples):
+    def predict(self, examples):
         self.began.set()
         assert self.go.wait(PATIENCE)
         self.batches.append(list(examples))
@@ -46,7 +46,7 @@ class FakeModel:
         lengths = np.array([[len(text)] for text in examples], dtype=np.float32)
         return Answered(np.array(list(examples)), lengths, lengths)
 
-    def learn(self, examples, labels):
+    def add_examples(self, examples, labels):
         self.batches.append(("learn", list(examples), labels))
         return "learned"
 
@@ -65,14 +65,14 @@ def begin():
 
     yield worker
     for worker in workers:
-        worker.retire()
+        worker.drain()
         worker.model.go.set()
         worker.join(PATIENCE)
 
 
 def hold(worker):
     """Let the worker have one request in its hands."""
-    first = worker.read(Examples(("first",)))
+    first = worker.predict(Examples(("first",)))
     assert worker.model.began.wait(PATIENCE)
     return first
 
@@ -84,7 +84,7 @@ def texts_of(future):
 def test_what_waits_is_read_together_and_each_gets_its_own(begin):
     worker = begin(FakeModel(held=True))
     hold(worker)
-    futures = [worker.read(Examples((f"text {i}", "x" * i))) for i in range(3)]
+    futures = [worker.predict(Examples((f"text {i}", "x" * i))) for i in range(3)]
     worker.model.go.set()
     assert [texts_of(f) for f in futures] == [[f"text {i}", "x" * i] for i in range(3)]
     assert worker.model.batches[1] == ["text 0", "", "text 1", "x", "text 2", "xx"]
@@ -93,7 +93,7 @@ def test_what_waits_is_read_together_and_each_gets_its_own(begin):
 def test_a_batch_has_no_more_rows_than_allowed_but_a_request_stays_whole(begin):
     worker = begin(FakeModel(held=True), batch_rows=4)
     hold(worker)
-    futures = [worker.read(Examples(("a",) * n)) for n in (3, 1, 1, 9, 2)]
+    futures = [worker.predict(Examples(("a",) * n)) for n in (3, 1, 1, 9, 2)]
     worker.model.go.set()
     for future in futures:
         future.result(PATIENCE)
@@ -101,12 +101,12 @@ def test_a_batch_has_no_more_rows_than_allowed_but_a_request_stays_whole(begin):
 
 
 def test_one_request_is_enough_for_a_batch(begin):
-    assert texts_of(begin(FakeModel(), batch_wait=0).read(Examples(("alone",)))) == ["alone"]
+    assert texts_of(begin(FakeModel(), batch_wait=0).predict(Examples(("alone",)))) == ["alone"]
 
 
 def test_a_request_waits_a_little_for_others(begin):
     worker = begin(FakeModel(), batch_wait=PATIENCE, batch_rows=2)
-    futures = [worker.read(Examples((text,))) for text in ("a", "b")]
+    futures = [worker.predict(Examples((text,))) for text in ("a", "b")]
     assert [texts_of(f) for f in futures] == [["a"], ["b"]]
     assert worker.model.batches == [["a", "b"]]
 
@@ -114,9 +114,9 @@ def test_a_request_waits_a_little_for_others(begin):
 def test_learning_keeps_its_place_among_the_requests(begin):
     worker = begin(FakeModel(held=True))
     hold(worker)
-    before = worker.read(Examples(("before",)))
-    learned = worker.learn(Examples(("new",)), ["label"])
-    after = worker.read(Examples(("after",)))
+    before = worker.predict(Examples(("before",)))
+    learned = worker.add_examples(Examples(("new",)), ["label"])
+    after = worker.predict(Examples(("after",)))
     worker.model.go.set()
     assert (texts_of(before), texts_of(after)) == (["before"], ["after"])
     assert learned.result(PATIENCE) == "learned"
@@ -126,35 +126,35 @@ def test_learning_keeps_its_place_among_the_requests(begin):
 def test_more_than_can_wait_is_refused_at_once_with_the_time_to_come_back(begin):
     worker = begin(FakeModel(held=True), queue_rows=4)
     hold(worker)
-    accepted = [worker.read(Examples(("a", "b"))) for _ in range(2)]
+    accepted = [worker.predict(Examples(("a", "b"))) for _ in range(2)]
     for _ in range(3):
         with pytest.raises(ApiError, match="try again in") as caught:
-            worker.read(Examples(("c",)))
+            worker.predict(Examples(("c",)))
         assert caught.value.status == 429
         assert int(caught.value.headers["Retry-After"]) >= 1
     assert worker.queued_rows == 4
     worker.model.go.set()
     assert [texts_of(f) for f in accepted] == [["a", "b"]] * 2
-    assert texts_of(worker.read(Examples(("d",)))) == ["d"]
+    assert texts_of(worker.predict(Examples(("d",)))) == ["d"]
     assert worker.queued_rows == 0
 
 
 def test_what_would_be_answered_too_late_is_refused_as_well(begin):
     worker = begin(FakeModel(held=True), seconds=0.001)
     hold(worker)
-    worker.read(Examples(("a",)))
+    worker.predict(Examples(("a",)))
     with pytest.raises(ApiError, match="try again in"):
-        worker.read(Examples(("b",)))
+        worker.predict(Examples(("b",)))
 
 
 def test_a_request_larger_than_the_queue_is_taken_when_nothing_waits(begin):
-    assert len(texts_of(begin(FakeModel(), queue_rows=4).read(Examples(("a",) * 9)))) == 9
+    assert len(texts_of(begin(FakeModel(), queue_rows=4).predict(Examples(("a",) * 9)))) == 9
 
 
 def test_a_request_that_fails_does_not_take_its_neighbours_along(begin):
     worker = begin(FakeModel(held=True))
     hold(worker)
-    good, bad, fine = (worker.read(Examples((text,))) for text in ("good", "poison", "fine"))
+    good, bad, fine = (worker.predict(Examples((text,))) for text in ("good", "poison", "fine"))
     worker.model.go.set()
     assert (texts_of(good), texts_of(fine)) == (["good"], ["fine"])
     with pytest.raises(RuntimeError, match="poisoned"):
@@ -165,7 +165,10 @@ def test_a_request_that_fails_does_not_take_its_neighbours_along(begin):
 def test_what_nobody_waits_for_any_more_is_not_read(begin):
     worker = begin(FakeModel(held=True))
     hold(worker)
-    given_up, wanted = worker.read(Examples(("given up",))), worker.read(Examples(("wanted",)))
+    given_up, wanted = (
+        worker.predict(Examples(("given up",))),
+        worker.predict(Examples(("wanted",))),
+    )
     assert given_up.cancel()
     worker.model.go.set()
     assert texts_of(wanted) == ["wanted"]
@@ -175,18 +178,18 @@ def test_what_nobody_waits_for_any_more_is_not_read(begin):
 
 def test_neighbours_are_for_those_who_ask(begin):
     worker = begin(FakeModel())
-    with_them = worker.read(Examples(("abc", "de")), neighbours=2).result(PATIENCE)
+    with_them = worker.predict(Examples(("abc", "de")), neighbours=2).result(PATIENCE)
     assert [[e.similarity for e in row] for row in with_them.reasons] == [[3, 3], [2, 2]]
-    assert worker.read(Examples(("abc",))).result(PATIENCE).reasons is None
+    assert worker.predict(Examples(("abc",))).result(PATIENCE).reasons is None
 
 
 def test_a_retired_worker_finishes_what_it_accepted_and_takes_no_more(begin):
     worker = begin(FakeModel(held=True))
     first = hold(worker)
-    accepted = worker.read(Examples(("accepted",)))
-    worker.retire()
+    accepted = worker.predict(Examples(("accepted",)))
+    worker.drain()
     with pytest.raises(ApiError, match="shutting down"):
-        worker.read(Examples(("late",)))
+        worker.predict(Examples(("late",)))
     worker.model.go.set()
     assert (texts_of(first), texts_of(accepted)) == (["first"], ["accepted"])
     worker.join(PATIENCE)
@@ -196,9 +199,9 @@ def test_a_retired_worker_finishes_what_it_accepted_and_takes_no_more(begin):
 def test_a_successor_begins_when_all_before_it_is_done_and_knows_what_was_learned(begin):
     old = begin(FakeModel(held=True))
     first = hold(old)
-    learned = old.learn(Examples(("new",)), ["label"])
+    learned = old.add_examples(Examples(("new",)), ["label"])
     new = begin(FakeModel(), predecessor=old)
-    later = new.read(Examples(("later",)))
+    later = new.predict(Examples(("later",)))
     assert not new.model.caught_up
     assert not later.done()
     old.model.go.set()

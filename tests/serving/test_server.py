@@ -48,10 +48,10 @@ def test_a_bug_is_confessed_without_its_details(films, monkeypatch):
     def fail(self, examples):
         raise RuntimeError("a bug with secrets")
 
-    monkeypatch.setattr(ServedModel, "read", fail)
+    monkeypatch.setattr(ServedModel, "predict", fail)
     app = create_app(registry, limits, metrics, ApiKeys([]))
     status, answer = asyncio.run(call(app, "/predict", {"texts": ["a"]}))
-    assert (status, answer) == (500, {"error": "Something went wrong here: see the server's log."})
+    assert (status, answer) == (500, {"error": "Internal server error: see the server's log."})
     assert b'cptuning_requests_total{route="/predict",status="500"} 1.0' in metrics.text()
     registry.close()
 
@@ -84,7 +84,9 @@ def test_more_connections_than_are_taken_are_told_to_come_back():
     assert second.startswith(b"HTTP/1.1 408")
     assert third.startswith(b"HTTP/1.1 429 Too Many Requests")
     assert b"retry-after: 1\r\n" in third
-    assert json.loads(third.partition(b"\r\n\r\n")[2])["error"].startswith("The server has all")
+    assert json.loads(third.partition(b"\r\n\r\n")[2])["error"].startswith(
+        "The server is overloaded"
+    )
 
 
 def test_addresses_of_the_newer_kind():

@@ -1,1 +1,1 @@
-"""The HTTP service: models by name, batches across requests, and answers that never pile up."""
+"""The HTTP service: models by name, batching across requests, bounded queues."""

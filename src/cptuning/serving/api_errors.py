@@ -1,4 +1,4 @@
-"""Every answer that is no success: a status and one sentence, as JSON."""
+"""Errors as clients see them: a status and one sentence, as JSON."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 
 class ApiError(Exception):
-    """A request that is not answered, and why.
+    """A request that is rejected, and why.
 
     >>> raise ApiError(404, "There is no model 'shop' here: see /models.")
     Traceback (most recent call last):
@@ -23,32 +23,22 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     def response(self) -> Response:
-        r"""The refusal as it is sent; in ASCII, so that it can be sent whatever it quotes.
+        r"""The error as a response, in ASCII so that it can be sent whatever it quotes.
 
         >>> ApiError(400, "No text: \ud800.").response().body
         b'{"error": "No text: \\ud800."}'
         """
-        return Response(
-            error_body(str(self)), self.status, self.headers, media_type="application/json"
-        )
-
-
-def error_body(sentence: str) -> bytes:
-    """The body of every refusal.
-
-    >>> error_body("The queue is full.")
-    b'{"error": "The queue is full."}'
-    """
-    return json.dumps({"error": sentence}).encode()
+        body = json.dumps({"error": str(self)}).encode()
+        return Response(body, self.status, self.headers, media_type="application/json")
 
 
 def overloaded(seconds: float) -> ApiError:
-    """What is said when there is more to do than can wait.
+    """The error for a request that the queue has no room for.
 
     >>> overloaded(2.3).status, overloaded(2.3).headers
     (429, {'Retry-After': '3'})
     """
     wait = min(60, max(1, int(-(-seconds // 1))))
     return ApiError(
-        429, f"The server has all it can do: try again in {wait} s.", {"Retry-After": str(wait)}
+        429, f"The server is overloaded: try again in {wait} s.", {"Retry-After": str(wait)}
     )

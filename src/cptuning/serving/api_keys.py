@@ -1,4 +1,4 @@
-"""API keys from the environment, and where one is needed."""
+"""The API keys of a server, from the environment, and when they are required."""
 
 import os
 import socket
@@ -13,10 +13,10 @@ _SHORTEST = 16
 
 
 class ApiKeys:
-    """The keys that open the server; with none, it is open to this machine.
+    """The API keys that a server accepts; without any, it serves this machine only.
 
     >>> keys = ApiKeys(["correct horse battery"])
-    >>> keys.admit("correct horse battery"), keys.admit("guess"), bool(keys), bool(ApiKeys([]))
+    >>> keys.accepts("correct horse battery"), keys.accepts("guess"), bool(keys), bool(ApiKeys([]))
     (True, False, True, False)
     """
 
@@ -30,22 +30,22 @@ class ApiKeys:
 
     @classmethod
     def from_environment(cls) -> "ApiKeys":
-        """The keys in the environment variable, with commas between them."""
+        """The comma-separated keys in the environment variable."""
         named = (key.strip() for key in os.environ.get(VARIABLE, "").split(","))
         return cls([key for key in named if key])
 
     def __bool__(self) -> bool:
         return bool(self._digests)
 
-    def admit(self, key: str) -> bool:
-        """Whether this is one of the keys; the time that takes says nothing about them."""
+    def accepts(self, key: str) -> bool:
+        """Whether this is one of the keys, in time that reveals nothing about them."""
         given = _digest(key)
-        # All are compared, and digests are of one length: neither a key's place nor its length
-        # can be read off a clock.
+        # All digests are compared, and all are of one length: timing reveals neither the position
+        # of a key nor its length.
         return any([compare_digest(given, digest) for digest in self._digests])  # noqa: C419
 
     def require_for(self, host: str) -> None:
-        """Refuse to listen where others can reach the server, unless there is a key.
+        """Refuse to listen on an address that others can reach, unless there is a key.
 
         >>> ApiKeys([]).require_for("127.0.0.1")
         >>> ApiKeys([]).require_for("0.0.0.0")
@@ -61,7 +61,7 @@ class ApiKeys:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address means this machine only.
+    """Whether a host name or address is reachable from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("192.168.0.1")
     (True, True, False)

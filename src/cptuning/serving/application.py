@@ -1,4 +1,4 @@
-"""The service as an ASGI application: routes, guards, and one shape for every error."""
+"""The service as an ASGI application: routes, middleware, and one JSON shape for every error."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,20 +33,21 @@ from cptuning.serving.routes import (
 
 _DOCS_FILES = "/docs-files"
 _DESCRIPTION = """
-Few-shot text classifiers over HTTP. `/predict`, `/embed` and `/examples` ask the server's only or
-default model, `/models/{name}/...` any of them. Every error is `{"error": "one sentence"}`.
+Few-shot text classifiers over HTTP. `/predict`, `/embed` and `/examples` use the default model,
+`/models/{name}/...` the model of that name. The body of every error is
+`{"error": "one sentence"}`.
 """
 
 
 def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: ApiKeys) -> FastAPI:
-    """The whole service around the models of a registry."""
+    """The FastAPI application that serves the models of a registry."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await asyncio.to_thread(registry.close)
 
-    # The page's scripts come from here, not from a server in the internet.
+    # The scripts of /docs are served from here, not from a CDN.
     app = FastAPIOffline(
         title="cptuning",
         version=cptuning.__version__,
@@ -56,9 +57,9 @@ def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: 
         static_url=_DOCS_FILES,
         lifespan=lifespan,
     )
-    app.state.served = ServiceState(registry, limits, metrics)
+    app.state.service = ServiceState(registry, limits, metrics)
     _add_routes(app, registry, keys)
-    # Counted first, then the door, then the scales: the one added last stands outermost.
+    # The one added last runs first: every request is counted, then authenticated, then measured.
     app.add_middleware(BodyLimitMiddleware, limits=limits)
     app.add_middleware(AuthMiddleware, keys=keys, open_prefixes=[_DOCS_FILES])
     app.add_middleware(MetricsMiddleware, metrics=metrics)
@@ -72,7 +73,7 @@ def _add_routes(app: FastAPI, registry: ModelRegistry, keys: ApiKeys) -> None:
     shown = registry.default or names[0]
     pairs = registry.find(shown)[1].model.predictor.is_pair
     locked = [Depends(HTTPBearer(auto_error=False))] if keys else []
-    # The page is open to all: where there are keys, it does not tell the models' names.
+    # /docs is public: where there are API keys, it must not reveal the names of the models.
     named = [*locked, name_parameter("name" if keys else shown)]
     app.include_router(server_routes(), tags=["server"], dependencies=locked)
     app.include_router(model_routes(pairs=pairs), tags=["default model"], dependencies=locked)
@@ -80,35 +81,35 @@ def _add_routes(app: FastAPI, registry: ModelRegistry, keys: ApiKeys) -> None:
         app.include_router(routes, prefix=NAMED_MODEL, tags=["models"], dependencies=named)
 
 
-async def _refuse(_: Request, error: Any) -> Response:
-    refusal: ApiError = error
-    return refusal.response()
+async def _api_error(_: Request, error: Any) -> Response:
+    response: Response = error.response()
+    return response
 
 
-async def _refuse_path(_: Request, error: Any) -> Response:
+async def _http_error(_: Request, error: Any) -> Response:
     sentences = {
         400: "The body can't be read: send JSON in UTF-8.",
-        404: "There is nothing here: see /docs.",
-        405: "This can't be asked with this method: see /docs.",
+        404: "There is no such path: see /docs.",
+        405: "This path does not support this method: see /docs.",
     }
     sentence = sentences.get(error.status_code, f"{error.detail}.")
     return ApiError(error.status_code, sentence, error.headers).response()
 
 
-async def _refuse_body(request: Request, error: Any) -> Response:
-    return _body_refusal(request.headers.get("content-type", ""), error.errors()[0]).response()
+async def _validation_error(request: Request, error: Any) -> Response:
+    return _body_error(request.headers.get("content-type", ""), error.errors()[0]).response()
 
 
-def _body_refusal(content_type: str, problem: Any) -> ApiError:
-    """What is wrong with a body, in one sentence.
+def _body_error(content_type: str, problem: Any) -> ApiError:
+    """What is wrong with a request body, in one sentence.
 
     >>> problem = {"type": "missing", "loc": ("body", "texts"), "msg": "Field required"}
-    >>> print(_body_refusal("application/json", problem))
+    >>> print(_body_error("application/json", problem))
     In the body, texts: field required.
     """
     if problem["type"] == "json_invalid":
         what, where = problem["ctx"]["error"], problem["loc"][1]
-        return ApiError(400, f"The body is no JSON ({what}, at character {where}).")
+        return ApiError(400, f"The body is not valid JSON ({what}, at character {where}).")
     if "json" not in content_type.lower():
         return ApiError(415, "Send JSON, with the header Content-Type: application/json.")
     if problem["type"] == "value_error":
@@ -120,12 +121,12 @@ def _body_refusal(content_type: str, problem: Any) -> ApiError:
 
 
 async def _internal_error(_: Request, error: Any) -> Response:
-    return ApiError(500, "Something went wrong here: see the server's log.").response()
+    return ApiError(500, "Internal server error: see the server's log.").response()
 
 
 _HANDLERS: dict[type[Exception], Any] = {
-    ApiError: _refuse,
-    HTTPException: _refuse_path,
-    RequestValidationError: _refuse_body,
+    ApiError: _api_error,
+    HTTPException: _http_error,
+    RequestValidationError: _validation_error,
     Exception: _internal_error,
 }

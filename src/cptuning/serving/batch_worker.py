@@ -1,4 +1,4 @@
-"""The one thread that works with a model: takes requests from a bounded queue, in batches."""
+"""The thread that runs a model: it takes requests from a bounded queue, in batches."""
 
 import logging
 import time
@@ -19,13 +19,13 @@ from cptuning.serving.served_model import AddedExamples, ServedModel
 
 _log = logging.getLogger("cptuning")
 
-# How much the newest batch counts in the estimate of the time that a text takes.
-_NEWEST = 0.2
+# The weight of the newest batch in the moving average of the seconds per text.
+_SMOOTHING = 0.2
 
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """What a model said of the texts of one request, and the model as it was then."""
+    """The predictions for the texts of one request, and the predictor that made them."""
 
     predictor: Predictor
     answered: Answered
@@ -34,7 +34,7 @@ class ModelOutput:
 
 @dataclass(frozen=True)
 class _QueuedTexts:
-    """Texts to be read, with others in one batch."""
+    """Texts to classify, in a batch with those of other requests."""
 
     examples: Examples
     neighbours: int
@@ -46,7 +46,7 @@ class _QueuedTexts:
 
 @dataclass(frozen=True)
 class _QueuedExamples:
-    """Examples to be learned, alone."""
+    """Examples to add, not batched."""
 
     examples: Examples
     labels: Sequence[Hashable]
@@ -59,9 +59,9 @@ class _QueuedExamples:
 class BatchWorker:
     """A model with its thread and its queue.
 
-    Requests are taken in the order in which they came: what is asked after examples were added
-    is answered with them. ``predecessor`` is the worker that this one takes over from: it first
-    finishes what it accepted, and the examples that it learned meanwhile are caught up on.
+    Requests are handled in the order in which they arrived, so a prediction uses all examples that
+    were added before it. ``predecessor`` is the worker that this one replaces: it first finishes
+    the requests that it accepted, and then this one adds the examples that were stored meanwhile.
     """
 
     def __init__(
@@ -76,90 +76,90 @@ class BatchWorker:
         self._observe_batch = observe_batch
         self._jobs: deque[_QueuedTexts | _QueuedExamples] = deque()
         self._changed = Condition()
-        self._retired = False
-        self._seconds_a_row = 0.01
+        self._draining = False
+        self._seconds_per_row = 0.01
         self.queued_rows = 0
-        # A daemon: a batch that hangs must not keep the process from ending.
+        # A daemon, so that a batch that hangs does not keep the process from ending.
         self._thread = Thread(target=self._run, daemon=True)
         self._predecessor = predecessor
         if predecessor is not None:
-            predecessor.retire()
+            predecessor.drain()
         self._thread.start()
 
-    def read(self, examples: Examples, neighbours: int = 0) -> Future[ModelOutput]:
-        """The model's answer, in time; refused at once when too much is waiting."""
-        reading = _QueuedTexts(examples, neighbours)
-        self._accept(reading)
-        return reading.future
+    def predict(self, examples: Examples, neighbours: int = 0) -> Future[ModelOutput]:
+        """Queue texts for prediction; raises ``ApiError`` at once if the queue is full."""
+        job = _QueuedTexts(examples, neighbours)
+        self._accept(job)
+        return job.future
 
-    def learn(self, examples: Examples, labels: Sequence[Hashable]) -> Future[AddedExamples]:
-        """What became of more examples, in time; they are on the disk by then."""
-        learning = _QueuedExamples(examples, labels)
-        self._accept(learning)
-        return learning.future
+    def add_examples(self, examples: Examples, labels: Sequence[Hashable]) -> Future[AddedExamples]:
+        """Queue examples to add; they are on disk when the future has its result."""
+        job = _QueuedExamples(examples, labels)
+        self._accept(job)
+        return job.future
 
-    def retire(self) -> None:
-        """Accept nothing more; the thread ends when what was accepted is done."""
+    def drain(self) -> None:
+        """Accept no more requests; the thread ends when it has finished those it accepted."""
         with self._changed:
-            self._retired = True
+            self._draining = True
             self._changed.notify()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the end of the thread."""
+        """Wait for the thread to end."""
         self._thread.join(timeout)
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is somebody to do the work."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     def _accept(self, job: _QueuedTexts | _QueuedExamples) -> None:
         with self._changed:
-            if self._retired:
+            if self._draining:
                 raise ApiError(503, "The server is shutting down.")
-            # A request that is alone is taken however large it is, or it never would be.
-            if self._jobs and self._is_too_much(self.queued_rows + len(job)):
-                raise overloaded(self.queued_rows * self._seconds_a_row)
+            # With an empty queue, a request of any size is accepted: it would never be otherwise.
+            if self._jobs and self._is_overload(self.queued_rows + len(job)):
+                raise overloaded(self.queued_rows * self._seconds_per_row)
             self._jobs.append(job)
             self.queued_rows += len(job)
             self._changed.notify()
 
-    def _is_too_much(self, rows: int) -> bool:
-        """Whether so many rows are more than may wait, or take so long that some come too late."""
-        is_late = rows * self._seconds_a_row > self._limits.seconds / 4
+    def _is_overload(self, rows: int) -> bool:
+        """Whether this many rows exceed the queue, or would take so long that some time out."""
+        is_late = rows * self._seconds_per_row > self._limits.seconds / 4
         return rows > self._limits.queue_rows or is_late
 
     def _run(self) -> None:
         if self._predecessor is not None:
             self._predecessor.join()
-            self._predecessor = None  # its model's memory is wanted back
+            self._predecessor = None  # Frees the memory of its model.
             self._catch_up()
         while batch := self._next_batch():
             started = time.monotonic()
-            # Those whose client gave up meanwhile are left out.
+            # Requests whose client has disconnected are skipped.
             wanted = [job for job in batch if job.future.set_running_or_notify_cancel()]
             if not wanted:
                 continue
             if isinstance(wanted[0], _QueuedExamples):
-                self._learn(wanted[0])
+                self._add_examples(wanted[0])
             else:
-                self._read([job for job in wanted if isinstance(job, _QueuedTexts)])
+                self._predict([job for job in wanted if isinstance(job, _QueuedTexts)])
             rows = sum(map(len, wanted))
-            self._seconds_a_row += _NEWEST * (
-                (time.monotonic() - started) / rows - self._seconds_a_row
+            self._seconds_per_row += _SMOOTHING * (
+                (time.monotonic() - started) / rows - self._seconds_per_row
             )
 
     def _catch_up(self) -> None:
         try:
             self.model.catch_up()
         except Exception:
-            _log.exception("%s: examples added during a reload are missing.", self.model.folder)
+            _log.exception("%s: examples added during the reload are missing.", self.model.folder)
 
     def _next_batch(self) -> list[_QueuedTexts | _QueuedExamples]:
-        """The jobs to be done together, the oldest first; none when all is done for good."""
+        """The next jobs to run together, the oldest first; empty when the worker has finished."""
         with self._changed:
             while not self._jobs:
-                if self._retired:
+                if self._draining:
                     return []
                 self._changed.wait()
             batch = [self._jobs.popleft()]
@@ -169,13 +169,13 @@ class BatchWorker:
             return batch
 
     def _fill(self, batch: list[_QueuedTexts | _QueuedExamples]) -> None:
-        """Add readings that are there, or come soon, as long as they fit."""
+        """Add queued texts, and those that arrive soon, while they fit into the batch."""
         rows = len(batch[0])
         deadline = time.monotonic() + self._limits.batch_wait
         while rows < self._limits.batch_rows:
             if not self._jobs:
                 remaining = deadline - time.monotonic()
-                if remaining <= 0 or self._retired:
+                if remaining <= 0 or self._draining:
                     return
                 self._changed.wait(remaining)
                 continue
@@ -186,23 +186,23 @@ class BatchWorker:
             batch.append(self._jobs.popleft())
             rows += len(following)
 
-    def _learn(self, job: _QueuedExamples) -> None:
+    def _add_examples(self, job: _QueuedExamples) -> None:
         try:
-            job.future.set_result(self.model.learn(job.examples, job.labels))
+            job.future.set_result(self.model.add_examples(job.examples, job.labels))
         except Exception as error:
             job.future.set_exception(error)
 
-    def _read(self, jobs: list[_QueuedTexts]) -> None:
+    def _predict(self, jobs: list[_QueuedTexts]) -> None:
         self._observe_batch(sum(map(len, jobs)))
         try:
-            answered = self.model.read(reduce(add, (job.examples for job in jobs)))
+            answered = self.model.predict(reduce(add, (job.examples for job in jobs)))
         except Exception as error:
             if len(jobs) == 1:
                 jobs[0].future.set_exception(error)
                 return
-            # One request's trouble is not the others'.
+            # One of the requests fails: run each by itself, so that the others succeed.
             for job in jobs:
-                self._read([job])
+                self._predict([job])
             return
         start = 0
         for job in jobs:

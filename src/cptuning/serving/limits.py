@@ -1,31 +1,31 @@
-"""What the service takes and how long it waits: every bound, in one place."""
+"""The limits of the service: sizes, counts and timeouts, in one place."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds that keep one client from taking everything.
+    """The limits that keep one client from using up the server.
 
     >>> Limits(texts=8).texts
     8
     """
 
     body_bytes: int = 1 << 20
-    """The largest body of a request."""
+    """The maximum size of a request body."""
     texts: int = 256
-    """The most texts of a request."""
+    """The maximum number of texts per request."""
     characters: int = 20_000
-    """The longest text, or text of a pair."""
+    """The maximum length of a text, or of each text of a pair."""
     batch_rows: int = 64
-    """The most texts of several requests that are read together."""
+    """The maximum number of texts, of several requests, per batch."""
     batch_wait: float = 0.002
-    """How many seconds a request waits for others to be read with."""
+    """How many seconds a request waits for others to share its batch."""
     queue_rows: int = 256
-    """The most texts that wait for a model; what comes on top is refused with 429."""
+    """The maximum number of texts that wait for a model; further requests get status 429."""
     seconds: float = 30.0
-    """How long a request may take to arrive, to be answered, and its answer to be taken."""
+    """The timeout for receiving a request, for answering it, and for sending the answer."""
     connections: int = 900
-    """The most connections at a time: more than can wait, fewer than a process may open files."""
+    """The maximum number of open connections, below a process's usual limit of open files."""
     examples: int = 100_000
-    """The most labelled examples that a model may come to know."""
+    """The maximum number of labelled examples per model."""

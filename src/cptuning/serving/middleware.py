@@ -1,4 +1,4 @@
-"""What a request passes before it is looked at: the count, the door, the scales."""
+"""What every request passes before its route: metrics, authentication, the limit on its body."""
 
 import asyncio
 import re
@@ -15,38 +15,38 @@ from cptuning.serving.prometheus import Metrics
 
 _OPEN_PATHS = ("/health", "/ready", "/docs", "/openapi.json")
 NAMED_MODEL = "/models/{name}"
-"""Where a model stands under its name."""
+"""The path prefix of the routes of a named model."""
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 class MetricsMiddleware:
-    """Counts requests and their times, by the route, never by what a client made up."""
+    """Counts requests and measures their duration, by route and never by the path as requested."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and count it."""
+        """Handle the request and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started, status = time.monotonic(), 500
 
-        async def watch(message: Message) -> None:
+        async def send_and_note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, receive, send_and_note_status)
         finally:
             self._metrics.observe_request(_route(scope), status, time.monotonic() - started)
 
 
 def _route(scope: Scope) -> str:
-    """The path of the route that was found, as it is written in the OpenAPI document."""
+    """The path of the matched route, as in the OpenAPI document."""
     if "route" not in scope:
         return "other"
     prefix = NAMED_MODEL if "name" in scope["path_params"] else ""
@@ -54,9 +54,10 @@ def _route(scope: Scope) -> str:
 
 
 class AuthMiddleware:
-    """Lets in who has a key; where there are none, who asks for this machine by its own name.
+    """Requires an API key; if none is configured, requires that the Host header is local.
 
-    The latter keeps out web pages that let their own name point to this machine.
+    The latter protects against DNS rebinding: web pages whose own domain name points to this
+    machine.
     """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys, open_prefixes: Sequence[str]) -> None:
@@ -65,24 +66,24 @@ class AuthMiddleware:
         self._open_prefixes = tuple(open_prefixes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it before its body is read."""
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
-        app = self._app if refusal is None else refusal.response()
+        """Handle the request, or reject it before its body is read."""
+        error = self._auth_error(scope) if scope["type"] == "http" else None
+        app = self._app if error is None else error.response()
         await app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> ApiError | None:
+    def _auth_error(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
         if not self._keys:
             host = re.sub(r":\d*$", "", headers.get("host", "")).lower()
             if host not in _LOCAL_HOSTS:
                 return ApiError(
-                    403, "Without API keys this server answers only to localhost and 127.0.0.1."
+                    403, "Without API keys, this server answers only on localhost and 127.0.0.1."
                 )
             return None
         if scope["path"] in _OPEN_PATHS or scope["path"].startswith(self._open_prefixes):
             return None
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._keys.admit(key.strip()):
+        if scheme.lower() == "bearer" and self._keys.accepts(key.strip()):
             return None
         return ApiError(
             401,
@@ -92,23 +93,23 @@ class AuthMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Reads a body that is not too large and does not take too long, and passes it on whole."""
+    """Reads the whole body, and rejects one that is too large or takes too long to arrive."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its body, or refuse it."""
+        """Handle the request with its whole body, or reject it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         try:
             body = await self._body(Headers(scope=scope), receive)
-        except ApiError as refusal:
-            await refusal.response()(scope, receive, send)
+        except ApiError as error:
+            await error.response()(scope, receive, send)
             return
-        if body is None:  # The client went away.
+        if body is None:  # The client disconnected.
             return
         messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

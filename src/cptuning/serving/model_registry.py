@@ -1,4 +1,4 @@
-"""The models of a server by their names: loaded from folders, replaced without a gap."""
+"""The models of a server by name: loaded from folders and reloaded without downtime."""
 
 import asyncio
 import logging
@@ -18,10 +18,10 @@ _log = logging.getLogger("cptuning")
 
 
 class ModelRegistry:
-    """The workers by the names of their models.
+    """The workers, by the names of their models.
 
-    ``place`` is a model folder, or a folder of model folders. What a client calls a model is only
-    ever looked up among the names that are there: no path is made of it.
+    ``place`` is a model folder, or a folder of model folders. The name in a request is only looked
+    up among the loaded models; no path is ever built from it.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ModelRegistry:
         folders = self._folders()
         if default is not None and default not in folders:
             raise CPTuningError(
-                f"There is no model {default!r} to be the default one, only {', '.join(folders)}."
+                f"There is no model {default!r} to use as the default, only {', '.join(folders)}."
             )
         self.default = default or (next(iter(folders)) if len(folders) == 1 else None)
         self._workers: dict[str, BatchWorker] = {}
@@ -51,34 +51,32 @@ class ModelRegistry:
         metrics.watch(self)
 
     def __iter__(self) -> Iterator[tuple[str, BatchWorker]]:
-        """The names in their order, with the workers."""
+        """The names and workers, sorted by name."""
         return iter(sorted(self._workers.items()))
 
     def find(self, name: str | None) -> tuple[str, BatchWorker]:
-        """A model by its name, or the default one."""
+        """The name and the worker of a model; without a name, of the default model."""
         wanted = self.default if name is None else name
         if wanted is None:
             raise ApiError(
-                404, "This server has several models and no default one: use /models/{name}/..."
+                404, "This server has several models and no default: use /models/{name}/..."
             )
         worker = self._workers.get(wanted)
         if worker is None:
-            raise ApiError(
-                404, "There is no model of this name: GET /models lists those there are."
-            )
+            raise ApiError(404, "There is no model with this name: GET /models lists the models.")
         return wanted, worker
 
     async def reload(self, name: str) -> BatchWorker:
-        """Read a model's folder again, or for the first time; requests go on meanwhile."""
+        """Load a model's folder, again or for the first time, while requests are still served."""
         async with self._reloading:
             folder = self._folders().get(name)
             if folder is None:
-                raise ApiError(404, "There is no model folder of this name.")
+                raise ApiError(404, "There is no model folder with this name.")
             model = await asyncio.to_thread(self._loaded, folder)
             return self._put(name, model)
 
     async def reload_all(self) -> None:
-        """Read every folder again; take in new ones and let go of those that are gone."""
+        """Load every folder again; add new models and drop those whose folder is gone."""
         async with self._reloading:
             try:
                 folders = self._folders()
@@ -91,32 +89,33 @@ class ModelRegistry:
                 except CPTuningError as error:
                     _log.warning("Not reloaded: %s", error)
             for name in self._workers.keys() - folders.keys():
-                self._workers.pop(name).retire()
+                self._workers.pop(name).drain()
 
     def close(self) -> None:
-        """Finish what was accepted, and accept no more."""
+        """Finish the accepted requests and accept no more."""
         for _, worker in self:
-            worker.retire()
+            worker.drain()
         for _, worker in self:
             worker.join(self._limits.seconds)
 
     def _folders(self) -> dict[str, Path]:
-        """The model folders by their names."""
+        """The model folders, by name."""
         if self._is_one_model:
             return {self._place.resolve().name: self._place}
         if not self._place.is_dir():
-            raise CPTuningError(f"There is no folder {self._place}: give one that holds a model.")
+            raise CPTuningError(f"There is no folder {self._place}: name one that holds a model.")
         found = {
             folder.name: folder
             for folder in sorted(self._place.iterdir())
-            # A hidden folder is one that is being saved; names that can't be shown can't be sent.
+            # A hidden folder is still being saved; a name that can't be printed can't be requested.
             if (folder / FACTS_FILE).is_file()
             and not folder.name.startswith(".")
             and folder.name.isprintable()
         }
         if not found:
             raise CPTuningError(
-                f"{self._place} is no model folder and holds none: make one with `cptuning fit`."
+                f"{self._place} is not a model folder and contains none: "
+                "create one with `cptuning fit`."
             )
         return found
 
@@ -124,7 +123,7 @@ class ModelRegistry:
         return ServedModel(folder, self._device, self._limits.examples)
 
     def _put(self, name: str, model: ServedModel) -> BatchWorker:
-        """Let a model answer from now on; the one before it finishes what it accepted."""
+        """Serve a model from now on; its predecessor finishes the requests that it accepted."""
         worker = BatchWorker(
             model,
             self._limits,

@@ -1,4 +1,4 @@
-"""What a monitoring system is told: requests, times, batches, queues, examples."""
+"""Metrics for Prometheus: requests, durations, batches, queues, examples."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class Metrics:
-    """The figures of one server, in Prometheus' text format.
+    """The metrics of one server, in Prometheus' text format.
 
     >>> metrics = Metrics()
     >>> metrics.observe_request("/predict", 200, seconds=0.01)
@@ -37,14 +37,14 @@ class Metrics:
         )
         self._seconds = Histogram(
             "cptuning_request_seconds",
-            "From a request's head to the end of its answer.",
+            "Time from the headers of a request to the end of its answer.",
             ["route"],
             buckets=_SECONDS,
             registry=self._registry,
         )
         self._batches = Histogram(
             "cptuning_batch_rows",
-            "Texts that were read together.",
+            "Texts per batch.",
             ["model"],
             buckets=_ROWS,
             registry=self._registry,
@@ -60,25 +60,27 @@ class Metrics:
         self._batches.labels(model).observe(rows)
 
     def watch(self, registry: "ModelRegistry") -> None:
-        """Tell of the models as well, as they are when somebody asks."""
+        """Report the state of the models as well, at the time of each scrape."""
         self._registry.register(_ModelCollector(registry))
 
     def text(self) -> bytes:
-        """All of it."""
+        """All metrics."""
         return generate_latest(self._registry)
 
 
 class _ModelCollector(Collector):
-    """What is looked up, not counted."""
+    """Gauges that are read from the models when they are scraped."""
 
     def __init__(self, registry: "ModelRegistry") -> None:
         self._registry = registry
 
     def collect(self) -> Iterable[Metric]:
-        """The queue and the examples of each model."""
-        queues = GaugeMetricFamily("cptuning_queue_rows", "Texts that wait.", labels=["model"])
+        """The queue length and the number of examples of each model."""
+        queues = GaugeMetricFamily(
+            "cptuning_queue_rows", "Texts that are waiting.", labels=["model"]
+        )
         examples = GaugeMetricFamily(
-            "cptuning_examples", "Labelled examples that are known.", labels=["model"]
+            "cptuning_examples", "Labelled examples that the model compares with.", labels=["model"]
         )
         for name, worker in self._registry:
             queues.add_metric([name], worker.queued_rows)

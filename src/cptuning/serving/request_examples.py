@@ -1,4 +1,4 @@
-"""Requests to try on the OpenAPI page: they work with the model that is there."""
+"""Example requests for the OpenAPI page, of the kind that the served model takes."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ _PAIRS = [["is it red?", "it is red."], ["is it red?", "the train leaves at ten.
 
 
 def request_examples(kind: str, *, pairs: bool) -> dict[str, Any]:
-    """Bodies by their names, for ``predict``, ``embed`` or ``examples``; the first one is shown.
+    """Request bodies by name, for ``predict``, ``embed`` or ``examples``; the first is the default.
 
     >>> request_examples("embed", pairs=False)["Several texts"]["value"]
     {'texts': ['where is my parcel?', 'what a wonderful film']}

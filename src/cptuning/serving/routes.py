@@ -1,4 +1,4 @@
-"""What can be asked: of one model (predict, embed, examples), and of the server."""
+"""The routes: of a model (predict, embed, examples) and of the server."""
 
 import asyncio
 from concurrent.futures import Future
@@ -35,23 +35,23 @@ from cptuning.serving.schemas import (
 T = TypeVar("T")
 
 _ERRORS = {
-    400: "The body is no JSON.",
-    401: "There is no API key, or a wrong one.",
-    403: "The server was asked for by a name that is not this machine's.",
+    400: "The body is not valid JSON.",
+    401: "The API key is missing or wrong.",
+    403: "The Host header is not local, and the server has no API keys.",
     404: "There is no such model.",
     408: "The request took too long to arrive.",
-    409: "This model can't do that.",
+    409: "This model does not support that.",
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
-    422: "The body is not what is asked for.",
-    429: "There is too much to do: see Retry-After.",
-    503: "The server is shutting down, or can't write.",
+    422: "The body does not have the expected form.",
+    429: "The server is overloaded: see Retry-After.",
+    503: "The server is shutting down, or can't write to disk.",
     504: "The answer took too long.",
 }
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals of a route, for the OpenAPI document.
+    """The error responses of a route, for the OpenAPI document.
 
     >>> error_responses(404)[404]["description"]
     'There is no such model.'
@@ -65,16 +65,16 @@ _BODY_ERRORS = error_responses(400, 401, 403, 404, 408, 409, 413, 415, 422, 429,
 
 @dataclass(frozen=True)
 class ServiceState:
-    """What the routes work with."""
+    """What the routes share: the models, the limits and the metrics."""
 
     registry: ModelRegistry
     limits: Limits
     metrics: Metrics
 
 
-def _served(request: Request) -> ServiceState:
-    served: ServiceState = request.app.state.served
-    return served
+def _state(request: Request) -> ServiceState:
+    state: ServiceState = request.app.state.service
+    return state
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ class RequestedModel:
 
     @property
     def worker(self) -> BatchWorker:
-        """The one in charge now; after an ``await`` it may be another one."""
+        """The model's current worker; after an ``await`` it may be another one."""
         return self.registry.find(self.name)[1]
 
     def examples(self, given: Examples) -> Examples:
-        """The texts, if they are of the model's kind, and neither too many nor too long."""
+        """The texts, if they are of the kind that the model takes and within the limits."""
         if len(given) > self.limits.texts:
             raise ApiError(
                 422, f"There are {len(given)} texts: send at most {self.limits.texts} at once."
@@ -110,7 +110,7 @@ class RequestedModel:
             raise ApiError(409, str(error)) from error
 
     async def result(self, future: Future[T]) -> T:
-        """What the worker makes of it, if it comes in time."""
+        """The result of a job of the worker, if it is ready in time."""
         try:
             async with asyncio.timeout(self.limits.seconds):
                 return await asyncio.wrap_future(future)
@@ -122,20 +122,20 @@ class RequestedModel:
             raise ApiError(409, str(error)) from error
 
 
-async def _chosen(request: Request) -> RequestedModel:
-    served = _served(request)
-    name, _ = served.registry.find(request.path_params.get("name"))
-    return RequestedModel(name, served.registry, served.limits)
+async def _requested_model(request: Request) -> RequestedModel:
+    state = _state(request)
+    name, _ = state.registry.find(request.path_params.get("name"))
+    return RequestedModel(name, state.registry, state.limits)
 
 
-ModelDep = Annotated[RequestedModel, Depends(_chosen)]
+ModelDep = Annotated[RequestedModel, Depends(_requested_model)]
 
 
 def model_routes(*, pairs: bool) -> APIRouter:
-    """What a model is asked, with examples of the kind of texts that it takes."""
+    """The routes of a model, with example requests of the kind that it takes."""
     router = APIRouter()
 
-    @router.post("/predict", responses=_BODY_ERRORS, summary="Label texts")
+    @router.post("/predict", responses=_BODY_ERRORS, summary="Classify texts")
     async def predict(
         model: ModelDep,
         request: Annotated[
@@ -144,12 +144,12 @@ def model_routes(*, pairs: bool) -> APIRouter:
     ) -> PredictResponse:
         """The label of each text, with the probability of each class.
 
-        `explain` asks for the reasons as well: the nearest labelled examples of the answered class.
+        With `explain`, also the nearest labelled examples of the predicted class.
         """
         examples = model.examples(request.texts)
         if request.explain:
             model.worker.model.require_examples()
-        answer = await model.result(model.worker.read(examples, request.explain))
+        answer = await model.result(model.worker.predict(examples, request.explain))
         return PredictResponse(model=model.name, predictions=_predictions(answer))
 
     @router.post("/embed", responses=_BODY_ERRORS, summary="Embed texts")
@@ -159,12 +159,12 @@ def model_routes(*, pairs: bool) -> APIRouter:
             EmbedRequest, Body(openapi_examples=request_examples("embed", pairs=pairs))
         ],
     ) -> EmbedResponse:
-        """The unit vector of each text: similar texts have a large product."""
+        """The unit vector of each text; the dot product of two of them is their similarity."""
         examples = model.examples(request.texts)
         model.worker.model.require_examples()
-        answer = await model.result(model.worker.read(examples))
+        answer = await model.result(model.worker.predict(examples))
         embeddings = answer.answered.embeddings
-        assert embeddings is not None  # require_examples saw to it
+        assert embeddings is not None  # Checked by require_examples.
         return EmbedResponse(model=model.name, embeddings=embeddings.tolist())
 
     @router.post("/examples", responses=_BODY_ERRORS, summary="Add labelled examples")
@@ -174,10 +174,10 @@ def model_routes(*, pairs: bool) -> APIRouter:
             ExamplesRequest, Body(openapi_examples=request_examples("examples", pairs=pairs))
         ],
     ) -> ExamplesResponse:
-        """Teach the model more examples, of old classes or of new ones, without training.
+        """Add examples of existing or new classes to the model, without training.
 
-        They are on the disk when the answer comes. Those that are known already are left out, so
-        a request may be repeated.
+        They are stored on disk before the response is sent. Examples that the model already has
+        are skipped, so a request may be repeated.
         """
         examples = model.examples(request.texts)
         model.worker.model.require_examples()
@@ -187,7 +187,7 @@ def model_routes(*, pairs: bool) -> APIRouter:
                 f"There are {len(examples)} texts but {len(request.labels)} labels: "
                 "give one label for each.",
             )
-        added = await model.result(model.worker.learn(examples, request.labels))
+        added = await model.result(model.worker.add_examples(examples, request.labels))
         return ExamplesResponse(model=model.name, **asdict(added))
 
     return router
@@ -215,81 +215,82 @@ def _prediction(predictor: Predictor, label: Any, probabilities: np.ndarray) -> 
 
 
 def server_routes() -> APIRouter:
-    """What the server is asked."""
+    """The routes of the server as a whole."""
     router = APIRouter()
 
-    @router.get("/health", responses=error_responses(403), summary="Is the process there?")
+    @router.get("/health", responses=error_responses(403), summary="Liveness")
     async def health() -> HealthStatus:
-        """Always yes, if it answers."""
+        """Always ok while the process runs."""
         return HealthStatus(status="ok")
 
-    @router.get("/ready", responses=error_responses(403, 503), summary="Can it answer?")
+    @router.get("/ready", responses=error_responses(403, 503), summary="Readiness")
     async def ready(request: Request) -> HealthStatus:
-        """Whether every model has its worker."""
-        if not all(worker.is_alive for _, worker in _served(request).registry):
-            raise ApiError(503, "A model can't answer: see the server's log.")
+        """Whether the worker of every model is running."""
+        if not all(worker.is_alive for _, worker in _state(request).registry):
+            raise ApiError(503, "The worker of a model has stopped: see the server's log.")
         return HealthStatus(status="ready")
 
     @router.get(
         "/metrics",
         responses={**_AUTH_ERRORS, 200: {"content": {"text/plain": {}}}},
         response_class=Response,
-        summary="Figures for Prometheus",
+        summary="Metrics for Prometheus",
     )
     async def metrics(request: Request) -> Response:
-        """Requests, times, batches, queues, memory."""
-        return Response(_served(request).metrics.text(), media_type=CONTENT_TYPE)
+        """Requests, durations, batches, queues, memory."""
+        return Response(_state(request).metrics.text(), media_type=CONTENT_TYPE)
 
-    @router.get("/models", responses=_AUTH_ERRORS, summary="The models")
+    @router.get("/models", responses=_AUTH_ERRORS, summary="List the models")
     async def models(request: Request) -> ModelList:
-        """The models of this server, and the one that is asked where none is named."""
-        registry = _served(request).registry
+        """The models of this server, and which of them is the default."""
+        registry = _state(request).registry
         return ModelList(
-            default=registry.default, models=[_facts(name, worker) for name, worker in registry]
+            default=registry.default,
+            models=[_model_info(name, worker) for name, worker in registry],
         )
 
     return router
 
 
 def named_routes() -> APIRouter:
-    """What is asked about a model under its name."""
+    """The routes that describe and reload a named model."""
     router = APIRouter()
 
-    @router.get("", responses=error_responses(401, 403, 404), summary="One model")
-    async def model(chosen: ModelDep) -> ModelInfo:
-        """What a model is."""
-        return _facts(chosen.name, chosen.worker)
+    @router.get("", responses=error_responses(401, 403, 404), summary="Describe a model")
+    async def model(model: ModelDep) -> ModelInfo:
+        """The method, classes and number of examples of a model."""
+        return _model_info(model.name, model.worker)
 
     @router.post(
         "/reload",
         responses=error_responses(401, 403, 404, 409),
-        summary="Read a model's folder again",
+        summary="Reload a model",
     )
     async def reload(request: Request, name: Annotated[str, Path()]) -> ModelInfo:
-        """Put the model that is in the folder now in the place of the one that was.
+        """Replace the model by the one that is in its folder now.
 
-        No request is dropped. A folder that is new among the models is taken in.
+        No request is dropped. A folder that is new since the server started is added.
         """
         try:
-            return _facts(name, await _served(request).registry.reload(name))
+            return _model_info(name, await _state(request).registry.reload(name))
         except CPTuningError as error:
-            raise ApiError(409, f"The model stays as it was: {error}") from error
+            raise ApiError(409, f"The model was not reloaded: {error}") from error
 
     return router
 
 
 def name_parameter(example: str) -> Any:
-    """The dependency that puts the name in the path into the OpenAPI document."""
+    """A dependency that adds the path parameter ``name`` to the OpenAPI document."""
 
     async def named(
-        name: Annotated[str, Path(examples=[example], description="A model's name.")],
+        name: Annotated[str, Path(examples=[example], description="The name of a model.")],
     ) -> None:
-        """It is looked up by the route."""
+        """Nothing to do: the route looks the model up."""
 
     return Depends(named)
 
 
-def _facts(name: str, worker: BatchWorker) -> ModelInfo:
+def _model_info(name: str, worker: BatchWorker) -> ModelInfo:
     predictor = worker.model.predictor
     return ModelInfo(
         name=name,

@@ -1,4 +1,4 @@
-"""What goes in and out as JSON, with its descriptions for the OpenAPI page."""
+"""The JSON of requests and responses, with descriptions for the OpenAPI page."""
 
 from collections.abc import Hashable
 from math import isfinite
@@ -11,7 +11,7 @@ from cptuning.data.labels import SAVABLE
 from cptuning.errors import CPTuningError
 
 _LONGEST_LABEL = 1000
-# The integers that every reader of JSON keeps exactly.
+# Every JSON parser represents integers up to this one exactly.
 _LARGEST_NUMBER = 2**53
 
 _TEXT = {"type": "string"}
@@ -35,7 +35,7 @@ def read_texts(value: Any) -> Examples:
     cptuning.errors.CPTuningError: Row 1 is a single text but row 2 is a pair of texts: ...
     """
     if not isinstance(value, str | list):
-        raise CPTuningError("What is called texts is neither a text nor a list of texts or pairs.")
+        raise CPTuningError("The value of texts is neither a text nor a list of texts or pairs.")
     return as_examples([value] if isinstance(value, str) else value)
 
 
@@ -49,8 +49,8 @@ def read_labels(value: Any) -> list[Hashable]:
     for row, label in enumerate(labels, start=1):
         if not _is_label(label):
             raise CPTuningError(
-                f"The label in row {row} is no text of up to {_LONGEST_LABEL} characters, "
-                "no number up to 2^53 and no boolean."
+                f"The label in row {row} must be a text of up to {_LONGEST_LABEL} characters, "
+                "a number up to 2^53 or a boolean."
             )
     return as_labels(labels)
 
@@ -64,9 +64,9 @@ def _is_label(value: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """Only a number: neither "3" nor true; but 3.0, which is 3 in JSON."""
+    """Accept a number, also 3.0, which is 3 in JSON, but neither "3" nor true."""
     if isinstance(value, str | bool):
-        raise CPTuningError("What is called explain is no whole number from 0 to 100.")
+        raise CPTuningError("The value of explain must be a whole number from 0 to 100.")
     return value
 
 
@@ -90,7 +90,7 @@ Labels = Annotated[
     WithJsonSchema(
         {
             "anyOf": [_LABEL, {"type": "array", "items": _LABEL, "minItems": 1}],
-            "description": "A label for each text; one that is new makes a new class.",
+            "description": "One label per text; a new label creates a new class.",
         }
     ),
 ]
@@ -98,27 +98,27 @@ Label = str | bool | int | float
 
 
 class _RequestBody(BaseModel):
-    """What a client says: nothing that is not understood."""
+    """A request body; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
 class EmbedRequest(_RequestBody):
-    """Texts to be embedded."""
+    """Texts to embed."""
 
     texts: Texts
 
 
 class PredictRequest(EmbedRequest):
-    """Texts to be labelled."""
+    """Texts to classify."""
 
     explain: Annotated[int, BeforeValidator(_number)] = Field(
-        0, ge=0, le=100, description="How many examples to give as reasons."
+        0, ge=0, le=100, description="How many nearest examples to return as the explanation."
     )
 
 
 class ExamplesRequest(_RequestBody):
-    """Labelled examples to be learned."""
+    """Labelled examples to add."""
 
     texts: Texts
     labels: Labels
@@ -133,23 +133,23 @@ class Neighbour(BaseModel):
 
 
 class Prediction(BaseModel):
-    """The answer to one text."""
+    """The prediction for one text."""
 
     label: Label
-    confidence: float | None = Field(description='None for the answer "unknown".')
+    confidence: float | None = Field(description='Null if the label is "unknown".')
     probabilities: dict[str, float]
     neighbours: Annotated[
         list[Neighbour] | None,
-        Field(description="The nearest examples of the answered class, which are the reasons."),
+        Field(description="The nearest examples of the predicted class: the explanation."),
     ] = None
     against: Annotated[
         Neighbour | None,
-        Field(description="The nearest example of another class, if it is nearer than these."),
+        Field(description="The nearest example of another class, if it is nearer than those."),
     ] = None
 
 
 class PredictResponse(BaseModel):
-    """The answers, in the order of the texts."""
+    """The predictions, in the order of the texts."""
 
     model: str
     predictions: list[Prediction]
@@ -163,40 +163,42 @@ class EmbedResponse(BaseModel):
 
 
 class ExamplesResponse(BaseModel):
-    """What became of the examples."""
+    """The result of adding examples."""
 
     model: str
     added: int
     known_already: int
     new_classes: list[Label]
     classes: list[Label]
-    examples: int = Field(description="How many the model knows now.")
+    examples: int = Field(description="How many examples the model has now.")
 
 
 class ModelInfo(BaseModel):
-    """What a model is."""
+    """A description of a model."""
 
     name: str
     method: str
     classes: list[Label]
-    pairs: bool = Field(description="Whether it takes pairs of texts.")
-    examples: int | None = Field(description="How many it compares with; null if it does not.")
+    pairs: bool = Field(description="Whether the model takes pairs of texts.")
+    examples: int | None = Field(
+        description="How many examples it compares texts with; null if its method uses none."
+    )
 
 
 class ModelList(BaseModel):
     """The models of this server."""
 
-    default: str | None = Field(description="The one that /predict asks.")
+    default: str | None = Field(description="The model that /predict uses.")
     models: list[ModelInfo]
 
 
 class HealthStatus(BaseModel):
-    """How the server is."""
+    """The state of the server."""
 
     status: str
 
 
 class ErrorBody(BaseModel):
-    """Why a request was not answered, in one sentence."""
+    """Why a request was rejected, in one sentence."""
 
     error: str

@@ -1,4 +1,4 @@
-"""A model folder in memory: answers, and learns examples that outlive the process."""
+"""A loaded model folder that predicts, and that stores added examples on disk."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from cptuning.inference.predictor import Answered
 from cptuning.serving.api_errors import ApiError
 from cptuning.storage import FACTS_FILE, load
 
-# How many seconds others may take to change the folder while all questions wait.
+# How many seconds to wait for another process that changes the folder; requests wait as long.
 _LOCK_TIMEOUT = 1.0
 
 
 @dataclass(frozen=True)
 class AddedExamples:
-    """What became of examples that were given to a model."""
+    """The result of adding examples to a model."""
 
     added: int
     known_already: int
@@ -29,8 +29,8 @@ class AddedExamples:
 class ServedModel:
     """A loaded model.
 
-    Reading and learning are for one thread at a time: a backbone is not made for two. The
-    ``predictor`` is never changed, only replaced, so anyone may look at it.
+    Only one thread, that of its worker, predicts and adds examples. The ``predictor`` is never
+    changed, only replaced, so any thread may read it.
     """
 
     def __init__(self, folder: Path, device: str, most_examples: int) -> None:
@@ -43,25 +43,25 @@ class ServedModel:
 
     @property
     def n_examples(self) -> int | None:
-        """How many labelled examples it compares texts with, if it does."""
+        """How many labelled examples it compares texts with; None if its method uses none."""
         support = self.predictor.support
         return None if support is None else len(support)
 
     def require_examples(self) -> None:
-        """Refuse what only a model can do that compares texts with examples."""
+        """Reject a request that needs a model that compares texts with examples."""
         if self.predictor.support is None:
             raise ApiError(
                 409,
-                f"This model is of the method {self.method}, which compares texts with no "
-                "examples: embeddings, neighbours and new examples need one of cp-tuning.",
+                f"This model uses the method {self.method}, which does not compare texts with "
+                "examples: embeddings, neighbours and new examples need a cp-tuning model.",
             )
 
-    def read(self, examples: Examples) -> Answered:
-        """The model's answer to some texts."""
+    def predict(self, examples: Examples) -> Answered:
+        """The labels, probabilities and embeddings of some texts."""
         return self.predictor.answer(examples)
 
-    def learn(self, examples: Examples, labels: Sequence[Hashable]) -> AddedExamples:
-        """Know more examples, once they are safely on the disk; known ones are left out."""
+    def add_examples(self, examples: Examples, labels: Sequence[Hashable]) -> AddedExamples:
+        """Add examples, which are on disk before they are used; known ones are skipped."""
         before = self.predictor
         named = aligned(labels, before.label_space.classes)
         rows = before.new_rows(examples, named)
@@ -81,7 +81,7 @@ class ServedModel:
         )
 
     def catch_up(self) -> None:
-        """Learn what was added to the folder since it was loaded."""
+        """Add the examples that were stored in the folder since it was loaded."""
         for lesson in read_lessons(self.folder):
             rows = self.predictor.new_rows(lesson.examples, lesson.labels)
             if rows:
@@ -91,27 +91,28 @@ class ServedModel:
     def _require_room(self, n_more: int) -> None:
         if (self.n_examples or 0) + n_more > self._most_examples:
             raise ApiError(
-                409, f"The model would know more than {self._most_examples} examples: fit it anew."
+                409,
+                f"The model would have more than {self._most_examples} examples: fit a new one.",
             )
 
     def _keep(self, lesson: Lesson) -> None:
         replaced = ApiError(
-            409, "The model's folder was replaced since it was loaded: reload the model first."
+            409, "The model's folder was replaced after it was loaded: reload the model first."
         )
         try:
-            # `cptuning add` must not replace the folder between the look at it and the writing.
+            # `cptuning add` must not replace the folder between the check and the write.
             with changing(self.folder / FACTS_FILE, patience=_LOCK_TIMEOUT) as stamp:
-                if stamp != self._stamp:  # In another model's folder they are lost, or worse.
+                if stamp != self._stamp:  # The folder holds another model now.
                     raise replaced
                 append_lesson(self.folder, lesson)
         except TimeoutError as error:
             raise ApiError(
                 503,
-                "The examples were not added, another process is changing the model: retry.",
+                "The examples were not added because another process is changing the model: retry.",
             ) from error
         except FileNotFoundError:
             raise replaced from None
         except OSError as error:
             raise ApiError(
-                503, f"The examples were not added, they can't be written: {error.strerror}."
+                503, f"The examples were not added: they can't be written ({error.strerror})."
             ) from error

@@ -1,4 +1,4 @@
-"""The process: the socket, the signals, uvicorn."""
+"""The server process: its socket, its signals, and uvicorn."""
 
 import asyncio
 import signal
@@ -28,13 +28,13 @@ def serve(
     default: str | None = None,
     announce: Callable[[str], None],
 ) -> None:
-    """Answer until told to stop by SIGINT or SIGTERM; SIGHUP reads the models again.
+    """Serve until SIGINT or SIGTERM; SIGHUP reloads the models.
 
-    ``announce`` is told where, once the first request can come.
+    ``announce`` is called with the models and the address once the server accepts requests.
     """
     keys = ApiKeys.from_environment()
     keys.require_for(host)
-    with listening_socket(host, port) as listener:  # before the models: it is quick to fail
+    with listening_socket(host, port) as listener:  # Before the models, so that it fails early.
         metrics = Metrics()
         registry = ModelRegistry(place, limits, metrics, device=device, default=default)
         names = ", ".join(name for name, _ in registry)
@@ -49,7 +49,7 @@ def serve(
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=ceil(limits.seconds),
-            # Whatever was accepted is answered or timed out by then.
+            # By then, every accepted request is answered or has timed out.
             timeout_graceful_shutdown=ceil(limits.seconds) + 5,
         )
         server = _Server(config, registry, lambda: announce(f"{names} on {url_of(listener)}"))
@@ -57,7 +57,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that says when it is there, and listens to SIGHUP."""
+    """uvicorn with a callback when it has started, and with reloads on SIGHUP."""
 
     def __init__(
         self, config: uvicorn.Config, registry: ModelRegistry, started: Callable[[], None]
@@ -68,7 +68,7 @@ class _Server(uvicorn.Server):
         self._reloads: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
+        """Start to accept requests."""
         await super().startup(sockets)
         if hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
@@ -76,12 +76,12 @@ class _Server(uvicorn.Server):
 
     def _reload(self) -> None:
         task = asyncio.create_task(self._registry.reload_all())
-        self._reloads.add(task)  # asyncio itself holds tasks only weakly
+        self._reloads.add(task)  # asyncio keeps only weak references to tasks.
         task.add_done_callback(self._reloads.discard)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that is bound; the port 0 stands for any that is free.
+    """A listening socket; port 0 takes any free port.
 
     >>> with listening_socket("127.0.0.1", 0) as listener:
     ...     listening_socket("127.0.0.1", listener.getsockname()[1])
@@ -98,7 +98,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """The address of a socket as clients write it.
+    """The URL of a listening socket.
 
     >>> with listening_socket("127.0.0.1", 0) as listener:
     ...     url_of(listener)
