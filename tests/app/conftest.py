@@ -32,12 +32,12 @@ def session(settings):
 @pytest.fixture
 def trained(session):
     session.add(FILMS)
-    list(session.training().run())
+    list(session.train().run())
     return session
 
 
 @pytest.fixture
 def trained_on_pairs(session):
     session.add(PAIRS)
-    list(session.training().run())
+    list(session.train().run())
     return session

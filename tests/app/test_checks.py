@@ -2,7 +2,7 @@
 
 import pytest
 
-from cptuning.app.checks import ExamplesCheck, repeats
+from cptuning.app.checks import ExamplesCheck, repeated_places
 from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
 
@@ -16,7 +16,7 @@ def test_classes_are_counted_in_the_order_of_their_names():
 def test_repeats_and_contradictions_are_found():
     check = ExamplesCheck.of(EXAMPLES)
     assert (check.repeated, check.contradictions) == (1, {"b": ["x", "y"]})
-    assert repeats(EXAMPLES) == [1]
+    assert repeated_places(EXAMPLES) == [1]
 
 
 def test_classes_with_few_examples_are_named():
@@ -28,13 +28,13 @@ def test_classes_with_few_examples_are_named():
     [
         ([], "Add examples first"),
         ([Example("a", "x"), Example("b", "x")], "another class"),
-        ([Example("a", "x"), Example("b", "y")], "single example"),
+        ([Example("a", "x"), Example("b", "y")], "only one example"),
     ],
 )
 def test_too_little_to_train_on_is_told(examples, sentence):
     with pytest.raises(CPTuningError, match=sentence):
-        ExamplesCheck.of(examples).refuse_too_little()
+        ExamplesCheck.of(examples).require_trainable()
 
 
 def test_two_classes_with_a_pair_in_one_are_enough():
-    ExamplesCheck.of(EXAMPLES).refuse_too_little()
+    ExamplesCheck.of(EXAMPLES).require_trainable()

@@ -9,7 +9,7 @@ from tests.app.conftest import GOOD
 
 import cptuning
 from cptuning.app import downloads
-from cptuning.app.user_examples import Example, from_file
+from cptuning.app.user_examples import Example, examples_from_file
 from cptuning.errors import CPTuningError
 
 
@@ -74,7 +74,7 @@ def test_suggestions_wait_for_their_labels(trained, tmp_path):
 
 
 def test_the_examples_come_back_as_they_were(trained):
-    assert from_file(downloads.examples_file(trained)) == trained.examples
+    assert examples_from_file(downloads.examples_file(trained)) == trained.examples
 
 
 def test_the_model_is_used_as_the_code_says(trained, tmp_path, monkeypatch, capsys):
@@ -87,7 +87,9 @@ def test_the_model_is_used_as_the_code_says(trained, tmp_path, monkeypatch, caps
 
 
 def test_pairs_are_taken_away_too(trained_on_pairs, tmp_path):
-    assert from_file(downloads.examples_file(trained_on_pairs)) == trained_on_pairs.examples
+    assert (
+        examples_from_file(downloads.examples_file(trained_on_pairs)) == trained_on_pairs.examples
+    )
     path = tmp_path / "new.csv"
     path.write_text("text_a,text_b\nis it new?,it is new.\n")
     _, [row] = downloads.classified_file(trained_on_pairs, path)

@@ -120,7 +120,7 @@ class TestExamples:
         check = page.locator("#check")
         expect(check).to_contain_text("11 examples in 3 classes")
         expect(check).to_contain_text("1 example repeats another")
-        expect(check).to_contain_text(f"{GOOD[1]} stands under bad and good")
+        expect(check).to_contain_text(f"{GOOD[1]} has the labels bad and good")
         expect(check).to_contain_text("Fewer than 4 examples, hard to learn: fair (1)")
         page.locator("#tidy").click()
         expect(check).to_contain_text("10 examples in 3 classes")
@@ -175,7 +175,7 @@ class TestReview:
 
     def test_figures_and_pictures_are_there(self, page):
         accuracy = page.locator("#accuracy")
-        expect(accuracy).to_contain_text(re.compile(r"\d+ % right on examples it had not seen"))
+        expect(accuracy).to_contain_text(re.compile(r"\d+ % accuracy on examples it had not seen"))
         expect(accuracy).to_contain_text(re.compile(r"95 % interval \d+ to \d+ %"))
         expect(page.locator("#map circle")).to_have_count(8)
         expect(page.locator("#confusion svg")).to_be_visible()
@@ -205,9 +205,9 @@ class TestReview:
 
 
 class TestWhileATrainingIsUnderWay:
-    UNDER_WAY = "The training is under way: this page fills when it is done."
+    UNDER_WAY = "The model is being trained: the review appears here when it is done."
     NO_MODEL = "There is no model yet: train one first."
-    MODEL_OF_BEFORE = "A training is under way: until it is done, this is the model of before."
+    PREVIOUS_MODEL = "A new model is being trained: until it is done, this is the previous one."
 
     @pytest.fixture
     def may_end(self, monkeypatch):
@@ -265,7 +265,7 @@ class TestWhileATrainingIsUnderWay:
         tab(page, "Ask")
         page.locator("#text textarea").fill("hello")
         page.locator("#classify").click()
-        expect(page.get_by_text("The training is under way: try again").last).to_be_visible()
+        expect(page.get_by_text("The model is being trained: try again").last).to_be_visible()
         may_end.set()
         page.locator("#trained .headline").wait_for(state="attached")
         page.locator("#classify").click()
@@ -316,7 +316,7 @@ class TestWhileATrainingIsUnderWay:
         may_end.clear()
         start_training(page)
         tab(page, "Review")
-        expect(said).to_have_text(self.MODEL_OF_BEFORE)
+        expect(said).to_have_text(self.PREVIOUS_MODEL)
         expect(page.locator("#map circle")).to_have_count(8)
         tab(page, "Train")
         page.locator("#cancel").click()
@@ -357,7 +357,7 @@ class TestAsking:
         tab(page, "Ask")
         self.ask(page, "the red train leaves at ten")
         expect(page.locator("#answer .answer")).to_have_text("unknown")
-        expect(page.locator("#answer")).to_contain_text("far from every example")
+        expect(page.locator("#answer")).to_contain_text("unlike every example")
 
     def test_a_class_is_added_at_once(self, page):
         page.get_by_role("button", name="Add a class").click()

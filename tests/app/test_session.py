@@ -1,6 +1,8 @@
 """A visitor's work without a browser: examples, training, answers, corrections."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +24,7 @@ def known(session):
 class TestTraining:
     def test_it_reports_and_leaves_a_model_with_a_review(self, session):
         session.add(FILMS)
-        reports = list(session.training().run())
+        reports = list(session.train().run())
         assert [r.share for r in reports] == sorted(r.share for r in reports)
         assert session.is_trained
         assert session.changes == 0
@@ -30,15 +32,15 @@ class TestTraining:
 
     def test_too_little_is_refused_before_anything_starts(self, session):
         with pytest.raises(CPTuningError, match="Add examples first"):
-            session.training()
+            session.train()
         with pytest.raises(CPTuningError, match="Add examples first"):
-            session.ask_for_training()
+            session.request_training()
         assert not session.is_training
 
     def test_who_asks_for_one_is_told_to_wait_until_it_is_cancelled(self, session):
         session.add(FILMS)
-        session.ask_for_training()
-        with pytest.raises(CPTuningError, match="under way"):
+        session.request_training()
+        with pytest.raises(CPTuningError, match="being trained"):
             session.model()
         session.cancel_training()
         with pytest.raises(CPTuningError, match="no model yet"):
@@ -50,8 +52,8 @@ class TestTraining:
 
         monkeypatch.setattr("cptuning.app.session.Review.of", cleared)
         session.add(FILMS)
-        with pytest.raises(CPTuningError, match="Stopped"):
-            list(session.training().run())
+        with pytest.raises(CPTuningError, match="Cancelled"):
+            list(session.train().run())
         assert not session.is_trained
         assert session.review is None
         assert session.examples == []
@@ -60,11 +62,11 @@ class TestTraining:
         before, review = trained.classifier, trained.review
         trained.add([Example("so so", "fair"), Example("not bad", "fair")])
         trained.settings = replace(trained.settings, method={"steps": 100_000})
-        reports = trained.training().run()
+        reports = trained.train().run()
         while "step" not in next(reports).doing:
             pass
         trained.cancel()
-        with pytest.raises(CPTuningError, match="Stopped"):
+        with pytest.raises(CPTuningError, match="Cancelled"):
             list(reports)
         assert trained.classifier is before
         assert trained.review is review
@@ -72,7 +74,7 @@ class TestTraining:
 
     def test_what_changes_during_the_training_is_known_after_it(self, session):
         session.add(FILMS)
-        reports = session.training().run()
+        reports = session.train().run()
         next(reports)
         session.add([Example("so so", "fair")])
         session.delete([0])
@@ -82,7 +84,7 @@ class TestTraining:
 
     def test_repeats_that_are_removed_during_the_training_do_not_come_back(self, session):
         session.add([*FILMS, FILMS[0]])
-        reports = session.training().run()
+        reports = session.train().run()
         next(reports)
         session.delete_repeats()
         list(reports)
@@ -97,8 +99,8 @@ class TestTraining:
 
         monkeypatch.setattr(CPTuningClassifier, "fit", fit_and_start_over)
         session.add(FILMS)
-        with pytest.raises(CPTuningError, match="Stopped"):
-            list(session.training().run())
+        with pytest.raises(CPTuningError, match="Cancelled"):
+            list(session.train().run())
         assert session.examples == []
         assert not session.is_trained
 
@@ -111,7 +113,7 @@ class TestTraining:
 
     def test_an_example_alone_in_its_class_has_no_cross_fitted_answer(self, session):
         session.add([*FILMS, Example("so so", "fair")])
-        list(session.training().run())
+        list(session.train().run())
         assert len(session.review.answers) == len(FILMS)
 
     def test_doubtful_examples_are_those_answered_otherwise(self, trained):
@@ -167,7 +169,7 @@ class TestAnswers:
 
     def test_far_from_everything_is_unknown(self, trained):
         trained.settings = replace(trained.settings, unknown_threshold=0.999)
-        list(trained.training().run())
+        list(trained.train().run())
         assert trained.answer("the parcel came late").is_unknown
         assert not trained.answer(GOOD[0]).is_unknown
 
@@ -217,7 +219,7 @@ def test_the_map_has_a_place_for_each_example(trained):
 
 
 def test_the_curve_grows_and_can_be_stopped(trained):
-    reports = trained.curve_measuring().run()
+    reports = trained.measure_curve().run()
     while next(reports).news is None:
         pass
     trained.cancel()
@@ -227,7 +229,7 @@ def test_the_curve_grows_and_can_be_stopped(trained):
 
 
 def test_the_whole_curve(trained):
-    job = trained.curve_measuring()
+    job = trained.measure_curve()
     list(job.run())
     assert job.result is trained.curve
     assert all(len(point.values) == 3 for point in trained.curve.points())
@@ -235,7 +237,7 @@ def test_the_whole_curve(trained):
 
 def test_a_curve_of_too_few_examples_is_refused(trained_on_pairs):
     with pytest.raises(CPTuningError, match="at least 3 examples"):
-        trained_on_pairs.curve_measuring()
+        trained_on_pairs.measure_curve()
 
 
 def test_two_visitors_do_not_meet(trained, settings):
@@ -245,3 +247,17 @@ def test_two_visitors_do_not_meet(trained, settings):
     assert other.examples == []
     assert other.file("x") != trained.file("x")
     other.close()
+
+
+def test_examples_that_are_added_in_several_threads_all_reach_the_model(trained):
+    added = [Example(f"film number {n}", "good") for n in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda example: trained.add([example]), added))
+    assert known(trained) == trained.examples
+    assert sorted(trained.examples) == sorted([*FILMS, *added])
+    assert trained.changes == len(added)
+
+
+def test_every_visitor_begins_with_an_empty_copy(trained):
+    copy = deepcopy(trained)
+    assert (copy.settings, copy.examples, copy.is_trained) == (trained.settings, [], False)

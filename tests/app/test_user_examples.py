@@ -3,35 +3,41 @@
 import openpyxl
 import pytest
 
-from cptuning.app.user_examples import Example, as_data, from_file, pasted, sample
+from cptuning.app.user_examples import (
+    Example,
+    examples_and_labels,
+    examples_from_file,
+    parse_pasted,
+    sample_examples,
+)
 from cptuning.errors import CPTuningError
 
 
 @pytest.mark.parametrize("line", ["hello\tgreeting", "hello | greeting", "  hello|greeting "])
 def test_a_line_is_a_text_and_its_label(line):
-    assert pasted(line) == [Example("hello", "greeting")]
+    assert parse_pasted(line) == [Example("hello", "greeting")]
 
 
 def test_a_bar_in_a_text_is_no_separator_where_there_are_tabs():
-    assert pasted("a | b\tx") == [Example("a | b", "x")]
+    assert parse_pasted("a | b\tx") == [Example("a | b", "x")]
 
 
 def test_blank_lines_are_nothing():
-    assert len(pasted("\na | x\n\n b | y\n")) == 2
+    assert len(parse_pasted("\na | x\n\n b | y\n")) == 2
 
 
 def test_a_pasted_table_is_read_by_its_header():
-    assert pasted('label,text\nx,"one, two"\ny,three\n') == [
+    assert parse_pasted('label,text\nx,"one, two"\ny,three\n') == [
         Example("one, two", "x"),
         Example("three", "y"),
     ]
-    assert pasted("text_a\ttext_b\tlabel\na\tb\tsame") == [Example(("a", "b"), "same")]
+    assert parse_pasted("text_a\ttext_b\tlabel\na\tb\tsame") == [Example(("a", "b"), "same")]
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "There is nothing yet"),
+        ("", "There is nothing to add"),
         ("a | x\nb", "Line 2 has no label"),
         ("a |", "Line 1 has no label"),
         ("a | b | c | d", "Line 1 has 4 parts"),
@@ -40,14 +46,14 @@ def test_a_pasted_table_is_read_by_its_header():
 )
 def test_what_cannot_be_read_is_told_with_its_place(content, sentence):
     with pytest.raises(CPTuningError, match=sentence):
-        pasted(content)
+        parse_pasted(content)
 
 
 def test_a_file_is_called_by_its_own_name(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("text\nhello\n")
     with pytest.raises(CPTuningError, match=r"^mine\.csv has no column 'label'"):
-        from_file(path)
+        examples_from_file(path)
 
 
 def test_excel_files_are_read(tmp_path):
@@ -55,16 +61,19 @@ def test_excel_files_are_read(tmp_path):
     for row in (("text", "label"), ("hello", "greeting"), ("7", 7)):
         book.active.append(row)
     book.save(tmp_path / "mine.xlsx")
-    assert from_file(tmp_path / "mine.xlsx") == [Example("hello", "greeting"), Example("7", "7")]
+    assert examples_from_file(tmp_path / "mine.xlsx") == [
+        Example("hello", "greeting"),
+        Example("7", "7"),
+    ]
 
 
 def test_texts_and_pairs_do_not_mix():
     with pytest.raises(CPTuningError, match="use one kind"):
-        as_data([Example("a", "x"), Example(("a", "b"), "x")])
+        examples_and_labels([Example("a", "x"), Example(("a", "b"), "x")])
 
 
 @pytest.mark.parametrize(("name", "pairs"), [("messages", False), ("same_question", True)])
 def test_the_samples_are_there(name, pairs):
-    examples = sample(name)
+    examples = sample_examples(name)
     assert len(examples) >= 32
     assert all(example.is_pair == pairs for example in examples)

@@ -47,12 +47,12 @@ def test_the_accuracy_has_its_interval_and_what_to_compare_it_with():
     right = HeldOutAnswer(Example("a", "x"), "x", 0.9, 0.9)
     wrong = HeldOutAnswer(Example("b", "y"), "x", 0.9, 0.1)
     shown = views.review_view(Review((right, right, right, wrong)), changes=2)
-    assert "75 % right" in shown
+    assert "75 % accuracy" in shown
     assert "95 % interval 30 to 95 %, from 4 cross-fitted answers" in shown
-    assert "commonest class would be right on 75 %" in shown
-    assert "2 examples changed since" in shown
+    assert "most frequent class would give 75 %" in shown
+    assert "2 examples changed since the training" in shown
     again = views.review_view(Review((right, wrong)), changes=2, training=True)
-    assert "this is the model of before" in again
+    assert "this is the previous one" in again
     assert "Train again" not in again
 
 
@@ -67,7 +67,7 @@ def test_what_speaks_against_an_answer_stands_below_its_reasons():
     shown = views.answer_view(
         ExplainedAnswer("x", "delivery", {"delivery": 0.6, "refund": 0.4}, reasons)
     )
-    order = ("because it is like", "late", "though nearer still is", "my money", "0.90")
+    order = ("because it is similar to", "late", "although this is even nearer", "my money", "0.90")
     assert [shown.index(words) for words in order] == sorted(shown.index(w) for w in order)
 
 

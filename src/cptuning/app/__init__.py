@@ -2,5 +2,5 @@
 
 import os
 
-# Read when Gradio is imported, which is later: nobody outside is told or asked anything.
+# Gradio reads it when it is imported, which is later: no analytics are sent.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "0"

@@ -1,4 +1,4 @@
-"""Work that takes a while: it tells how far it is, and stops when it is asked to."""
+"""Work in a background thread that reports its progress and can be cancelled."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ T = TypeVar("T")
 
 
 class CancelledError(CPTuningError):
-    """The visitor stopped it."""
+    """The visitor cancelled the job."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far some work is."""
+    """The progress of a job."""
 
     share: float
     """Between 0 and 1."""
     doing: str
     seconds_left: float | None = None
     news: Any = None
-    """What has been found out so far, where that is of use."""
+    """An intermediate result, if there is one."""
 
 
 class BackgroundJob(Generic[T]):
-    """A function that runs in a thread of its own and reports through the job that it is given.
+    """A function that runs in a thread of its own and reports through the job it is passed.
 
     >>> def work(job):
     ...     job.report(0.5, "counting")
@@ -48,24 +48,24 @@ class BackgroundJob(Generic[T]):
         self._error: BaseException | None = None
 
     def report(self, share: float, doing: str, news: Any = None) -> None:
-        """Tell how far the work is; this is also where a stopped one ends."""
+        """Report progress; raises ``CancelledError`` if the job was cancelled."""
         if self._stop.is_set():
-            raise CancelledError("Stopped: nothing is lost.")
+            raise CancelledError("Cancelled: nothing is lost.")
         spent = monotonic() - self._began
         left = spent / share - spent if share > 0.02 else None
         self._reports.put(Progress(share, doing, left, news))
 
     def cancel(self) -> None:
-        """Have it end at its next report."""
+        """Stop the work at its next report."""
         self._stop.set()
 
     def run(self) -> Generator[Progress, None, None]:
-        """Its reports, until it has ended; whoever stops listening stops the work as well."""
+        """Start the work and yield its reports; closing the generator cancels the work."""
         thread = Thread(target=self._run, daemon=True)
         thread.start()
         try:
             while (report := self._reports.get()) is not None:
-                while not self._reports.empty():  # Only the newest one is worth showing.
+                while not self._reports.empty():  # Skip to the newest report.
                     newer = self._reports.get()
                     if newer is None:
                         self._reports.put(None)
@@ -81,23 +81,23 @@ class BackgroundJob(Generic[T]):
     def _run(self) -> None:
         try:
             self._result = self._work(self)
-        except BaseException as error:  # handed on to whoever listens
+        except BaseException as error:  # Raised again by run().
             self._error = error
         finally:
             self._reports.put(None)
 
     @property
     def result(self) -> T:
-        """What the work gave."""
+        """What the function returned."""
         if self._result is None:
-            raise RuntimeError("The work has not ended yet.")
+            raise RuntimeError("The job has not finished.")
         return self._result
 
 
 class TrainingProgressCallback:
     """Hands the steps of one or several trainings on to a job (a ``cptuning.training.Callback``).
 
-    ``about`` is the share of the whole work that these trainings are: from where to where.
+    ``about`` is the part of the job's progress that these trainings cover, from 0 to 1.
     """
 
     def __init__(

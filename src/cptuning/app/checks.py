@@ -1,4 +1,4 @@
-"""What can be said of labelled examples before training: counts, and what looks like a mistake."""
+"""Checks of labelled examples before training: counts, and what looks like a mistake."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from cptuning.app.user_examples import Example, Text
 from cptuning.errors import CPTuningError
 
-# With fewer, a class's direction is that of a single example or two.
+# A class with fewer examples is hard to learn.
 FEW = 4
 
 
 @dataclass(frozen=True)
 class ExamplesCheck:
-    """Labelled examples, counted and looked through."""
+    """The result of checking labelled examples."""
 
     counts: dict[str, int]
-    """Examples by class, in the order of the names."""
+    """The number of examples of each class, sorted by name."""
     repeated: int
-    """How many repeat a text with its label."""
+    """How many examples repeat an earlier one, text and label."""
     contradictions: dict[Text, list[str]]
-    """Texts that stand under several labels."""
+    """Texts that have several labels."""
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> "ExamplesCheck":
-        """Count and look.
+        """Check these examples.
 
         >>> check = ExamplesCheck.of([Example("a", "x"), Example("a", "x"), Example("a", "y")])
         >>> check.counts, check.repeated, check.contradictions
@@ -41,37 +41,36 @@ class ExamplesCheck:
 
     @property
     def small(self) -> dict[str, int]:
-        """The classes that have too few examples to be learned well.
+        """The classes that have too few examples to be learned well, with their counts.
 
         >>> ExamplesCheck.of([Example("a", "x")]).small
         {'x': 1}
         """
         return {label: n for label, n in self.counts.items() if n < FEW}
 
-    def refuse_too_little(self) -> None:
-        """Say what is missing where there is nothing to train on yet.
+    def require_trainable(self) -> None:
+        """Raise an error that says what is missing if a model can't be trained on these examples.
 
-        >>> ExamplesCheck.of([Example("a", "x")]).refuse_too_little()
+        >>> ExamplesCheck.of([Example("a", "x")]).require_trainable()
         Traceback (most recent call last):
         ...
-        cptuning.errors.CPTuningError: Add examples of another class: all there are now are
-        labelled 'x'.
+        cptuning.errors.CPTuningError: Add examples of another class: all of them are labelled 'x'.
         """
         if not self.counts:
-            raise CPTuningError("Add examples first: paste some, upload a file or take the sample.")
+            raise CPTuningError("Add examples first: paste some, upload a file or use a sample.")
         if len(self.counts) == 1:
             raise CPTuningError(
-                f"Add examples of another class: all there are now are labelled "
+                "Add examples of another class: all of them are labelled "
                 f"{next(iter(self.counts))!r}."
             )
         if max(self.counts.values()) == 1:
-            raise CPTuningError("Every class has a single example: add a second one to some.")
+            raise CPTuningError("Every class has only one example: add more to at least one.")
 
 
-def repeats(examples: Sequence[Example]) -> list[int]:
-    """The places of examples that repeat an earlier one, text and label.
+def repeated_places(examples: Sequence[Example]) -> list[int]:
+    """The positions of examples that repeat an earlier one, text and label.
 
-    >>> repeats([Example("a", "x"), Example("b", "x"), Example("a", "x")])
+    >>> repeated_places([Example("a", "x"), Example("b", "x"), Example("a", "x")])
     [2]
     """
     seen: set[Example] = set()

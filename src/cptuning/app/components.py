@@ -1,15 +1,15 @@
-"""Parts of the page that every tab uses."""
+"""Gradio components that all tabs use."""
 
 from typing import Any
 
 import gradio as gr
 
 
-def shown(value: str = "", *, script: str | None = None, **options: Any) -> gr.HTML:
-    """A place for HTML in the page's own style; a script is run once, when it appears."""
+def html_block(value: str = "", *, script: str | None = None, **options: Any) -> gr.HTML:
+    """An HTML component in the style of the page; a script runs once, when it is first shown."""
     return gr.HTML(value, js_on_load=script, apply_default_css=False, **options)
 
 
 def heading(title: str) -> gr.HTML:
-    """The title of a section."""
-    return shown(f"<h2>{title}</h2>")
+    """The heading of a section."""
+    return html_block(f"<h2>{title}</h2>")

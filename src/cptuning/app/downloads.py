@@ -1,6 +1,6 @@
-"""What a visitor takes away: files with answers, tables to fill in, the model and its code.
+"""Files to download: predictions, tables to fill in, and the model with the code to use it.
 
-Cells that a spreadsheet would run as formulas are made harmless in every one of them.
+In all tables, cells that a spreadsheet would run as formulas are made harmless.
 """
 
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.app.session import Session
-from cptuning.app.user_examples import Text, named_as_given
+from cptuning.app.user_examples import Text, without_folder
 from cptuning.data import iter_tables, open_writer
 from cptuning.errors import CPTuningError
 from cptuning.inference import Suggestion
@@ -19,7 +19,7 @@ _CHUNK = 256
 
 
 def classified_file(session: Session, path: str | Path) -> tuple[Path, list[dict[str, Any]]]:
-    """The file with the answers to its texts, of the same kind; and its first rows."""
+    """A copy of the file, in its format, with predictions for its texts; and the first rows."""
     predictor = session.model().predictor_
     source = Path(path)
     stem, _, suffix = source.name.partition(".")
@@ -29,17 +29,17 @@ def classified_file(session: Session, path: str | Path) -> tuple[Path, list[dict
     try:
         with open_writer(target, safe_cells=True) as writer:
             for table in iter_tables(source, chunk=_CHUNK):
-                predictor.examples(table.examples)  # Refuses pairs for texts, and texts for pairs.
+                predictor.examples(table.examples)  # Checks that they are texts, or pairs.
                 rows = answers.rows(table, source.name)
                 writer.write(rows)
                 first = first or rows
     except CPTuningError as error:
-        raise named_as_given(error, path) from error
+        raise without_folder(error, path) from error
     return target, first
 
 
 def suggestions_file(session: Session, found: Sequence[Suggestion]) -> Path:
-    """A table of these texts with an empty label to fill in."""
+    """A table of these texts with an empty label column to fill in."""
     rows = [{**_columns(s.text), "label": "", "guess": s.guess} for s in found]
     return _table(session.file("label-next.csv"), rows)
 

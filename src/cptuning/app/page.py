@@ -1,4 +1,4 @@
-"""The page: its frame, and how every tab's parts hang together."""
+"""The web page: its layout, its tabs and the events that connect them."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -9,11 +9,11 @@ from typing import Any
 
 import gradio as gr
 
-from cptuning.app.components import shown
+from cptuning.app.components import html_block
 from cptuning.app.session import AppSettings, Session
 from cptuning.errors import CPTuningError
 
-# After the last action; the visitor's files and model go then.
+# After the last action of a visitor; then the visitor's files and model are deleted.
 _HOURS_KEPT = 12
 
 _TITLE = "CP-Tuning"
@@ -22,7 +22,7 @@ _INTRODUCTION = """
 <p>A few labelled examples in, a text classifier out. Nothing leaves this machine.</p>
 """
 
-# A visitor's work is lost with the page: the browser asks, once there are examples.
+# A visitor's work is lost when the page is closed, so the browser asks once there are examples.
 _ASK_BEFORE_LEAVING = """
 <script>
 window.addEventListener("beforeunload", (event) => {
@@ -33,26 +33,25 @@ window.addEventListener("beforeunload", (event) => {
 
 
 class PageWiring:
-    """What the tabs share: the visitor's session, what shows it, and what is done with it.
+    """What the tabs share: the visitor's session, the components that show it, and the actions.
 
-    A part that shows something of the session is registered with :meth:`shows`; an action is wired
-    with :meth:`does`. After every action all parts are shown anew, so none can be out of date.
+    A component that shows something of the session is registered with :meth:`bind`, an action with
+    :meth:`on`. After every action all components are updated, so none is out of date.
     """
 
     def __init__(self, settings: AppSettings) -> None:
-        # Gradio gives each visitor a copy of this empty one.
+        # Gradio gives each visitor a copy of this empty session.
         self.session = gr.State(
             Session(settings), time_to_live=_HOURS_KEPT * 3600, delete_callback=Session.close
         )
         self._views: list[tuple[Any, Callable[[Session], Any]]] = []
         self._actions: list[Any] = []
 
-    def shows(self, part: Any, view: Callable[[Session], Any]) -> Any:
-        """Have a part of the page show something of the session."""
-        self._views.append((part, view))
-        return part
+    def bind(self, component: Any, view: Callable[[Session], Any]) -> None:
+        """Let a component show what ``view`` makes of the session."""
+        self._views.append((component, view))
 
-    def does(
+    def on(
         self,
         trigger: Any,
         action: Callable[..., Any],
@@ -60,9 +59,9 @@ class PageWiring:
         outputs: Sequence[Any] = (),
         **options: Any,
     ) -> Any:
-        """When that happens, this is done with the session and the inputs."""
+        """Call ``action`` with the session and the inputs when ``trigger`` fires."""
         event = trigger(
-            _telling(action),
+            _with_error_messages(action),
             [self.session, *inputs],
             list(outputs),
             api_visibility="private",
@@ -72,13 +71,13 @@ class PageWiring:
         return event
 
     def connect(self, page: gr.Blocks) -> None:
-        """Show everything at the beginning and after each action."""
-        # The session as well, unchanged as it is: that is how Gradio knows it is still in use.
-        parts = [self.session, *(part for part, _ in self._views)]
+        """Update all components when the page loads and after each action."""
+        # The unchanged session is an output too: that is how Gradio knows that it is still in use.
+        parts = [self.session, *(component for component, _ in self._views)]
         options: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         for event in self._actions:
             event.then(self._show, self.session, parts, **options)
-            # In the browser this Gradio runs no "then" after an error.
+            # After an error, this version of Gradio does not run "then" in the browser.
             event.failure(self._show, self.session, parts, **options)
         page.load(self._show, self.session, parts, **options)
 
@@ -86,24 +85,24 @@ class PageWiring:
         return [session, *(view(session) for _, view in self._views)]
 
 
-def _telling(action: Callable[..., Any]) -> Callable[..., Any]:
-    """The action; a visitor's mistake becomes a sentence on the page, and nothing changes."""
-    if isgeneratorfunction(action):  # It tells by itself, before its last update.
+def _with_error_messages(action: Callable[..., Any]) -> Callable[..., Any]:
+    """The action; an error of the visitor's is shown on the page, and nothing changes."""
+    if isgeneratorfunction(action):  # It shows its errors itself, before its last update.
         return action
 
     @wraps(action)
-    def told(*inputs: Any) -> Any:
+    def wrapped(*inputs: Any) -> Any:
         try:
             return action(*inputs)
         except CPTuningError as error:
-            tell(error)
+            show_error(error)
             return gr.skip()
 
-    return told
+    return wrapped
 
 
-def tell(error: CPTuningError) -> None:
-    """Show the sentence; it may quote a text, and the page would take it for HTML."""
+def show_error(error: CPTuningError) -> None:
+    """Show an error, escaped, because it may quote a text and Gradio renders it as HTML."""
     gr.Warning(escape(str(error)), duration=15)
 
 
@@ -113,8 +112,8 @@ def build(settings: AppSettings) -> gr.Blocks:
 
     page = gr.Blocks(title=_TITLE, analytics_enabled=False, delete_cache=(3600, 86400))
     with page:
-        frame = PageWiring(settings)
-        shown(_INTRODUCTION, elem_id="introduction")
+        wiring = PageWiring(settings)
+        html_block(_INTRODUCTION, elem_id="introduction")
         with gr.Tabs():
             for title, tab in (
                 ("1 Examples", examples_tab),
@@ -124,13 +123,13 @@ def build(settings: AppSettings) -> gr.Blocks:
                 ("5 Use", use_tab),
             ):
                 with gr.Tab(title):
-                    tab.build(frame)
-        frame.connect(page)
+                    tab.build(wiring)
+        wiring.connect(page)
     return page
 
 
 def _theme() -> gr.themes.Base:
-    """Quiet buttons, fonts that are there already, and small print with enough contrast."""
+    """A theme with plain buttons, system fonts, and small print with enough contrast."""
     theme = gr.themes.Default(
         primary_hue="blue", font=["system-ui", "sans-serif"], font_mono=["monospace"]
     )
@@ -155,9 +154,9 @@ def launch(
     port: int | None = None,
     browser: bool = False,
 ) -> gr.Blocks:
-    """Serve the page from now on, until it is closed; its address is in ``local_url``."""
+    """Serve the page until it is closed; its address is in ``local_url``."""
     page = build(settings)
-    # Not as Gradio's css: it would put a selector of its own before each of ours.
+    # Not through Gradio's css option, which would prefix each of our selectors.
     style = (files("cptuning.app") / "page.css").read_text("utf-8")
     try:
         page.launch(
@@ -175,6 +174,6 @@ def launch(
         )
     except OSError as error:
         raise CPTuningError(
-            f"The page cannot be served at {host}:{port}: choose another --port or --host."
+            f"The page can't be served at {host}:{port}: choose another --port or --host."
         ) from error
     return page

@@ -38,14 +38,14 @@ element.addEventListener("keydown", (event) => {
   }
 });
 
-// A tip beside the pointer; its text is set as text, so it can't be anything else.
+// A tooltip beside the pointer; its content is set as text, so it can't be HTML.
 element.addEventListener("mousemove", (event) => {
   const tip = element.querySelector(".tip");
   if (!tip) return;
-  const told = event.target.dataset?.told;
-  tip.hidden = !told;
-  if (!told) return;
-  tip.textContent = told;
+  const tipText = event.target.dataset?.tip;
+  tip.hidden = !tipText;
+  if (!tipText) return;
+  tip.textContent = tipText;
   const left = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
   const top = Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8);
   tip.style.left = `${Math.max(8, left)}px`;

@@ -1,4 +1,4 @@
-"""How good the model is by its cross-fitted answers, and which examples they put in doubt."""
+"""How good the model is by its cross-fitted answers, and which labels they cast doubt on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ MOST_DOUBTFUL = 12
 
 @dataclass(frozen=True)
 class HeldOutAnswer:
-    """What a model that had not seen an example answered to it."""
+    """The prediction for an example by a model that was not trained on it."""
 
     example: Example
     answer: str
     probability: float
-    """Of the answer."""
+    """The probability of the answer."""
     own_probability: float
-    """Of the label that the example has."""
+    """The probability of the example's own label."""
 
 
 @dataclass(frozen=True)
 class Review:
-    """The cross-fitted answers to the examples that could be left out."""
+    """The cross-fitted answers to the examples that could be held out."""
 
     answers: tuple[HeldOutAnswer, ...]
 
     @classmethod
     def of(cls, examples: Sequence[Example], classifier: Any) -> "Review":
-        """From a classifier that was just fitted to these examples."""
+        """The review of a classifier that was just fitted to these examples."""
         held_out = classifier.held_out_
         shares = softmax(held_out.scores, held_out.temperature)
         classes = [str(label) for label in classifier.classes_]
@@ -53,7 +53,7 @@ class Review:
 
     @property
     def confusion(self) -> ConfusionMatrix:
-        """Right and wrong answers by class."""
+        """Correct and wrong answers by class."""
         truth = [a.example.label for a in self.answers]
         return ConfusionMatrix.of(truth, [a.answer for a in self.answers], order=sorted(set(truth)))
 
@@ -63,9 +63,9 @@ class Review:
         return wilson_interval(self.confusion.right, self.confusion.n)
 
     def doubtful(self, among: Sequence[Example]) -> list[HeldOutAnswer]:
-        """Examples whose label the model would not have given, the clearest case first.
+        """Examples whose label differs from the answer, the least probable label first.
 
-        Only those that are still among the examples: a relabelled one is doubted no more.
+        Only examples of ``among`` are listed: one that was relabelled is no longer doubtful.
         """
         there = set(among)
         wrong = [a for a in self.answers if a.answer != a.example.label and a.example in there]
@@ -78,7 +78,7 @@ def _own_probability(answer: HeldOutAnswer) -> float:
 
 @dataclass(frozen=True)
 class EmbeddingMap:
-    """A point on the plane for each example."""
+    """One point in the plane per example."""
 
     points: NDArray[np.float64]
     """Between 0 and 1 in both directions."""
@@ -86,7 +86,7 @@ class EmbeddingMap:
 
     @classmethod
     def of(cls, embeddings: NDArray[np.float32]) -> "EmbeddingMap":
-        """By t-SNE, or by principal components where there are few.
+        """The embeddings projected by t-SNE, or by PCA if there are only a few.
 
         >>> EmbeddingMap.of(np.eye(3, dtype=np.float32)).method
         'PCA'

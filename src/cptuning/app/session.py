@@ -1,16 +1,18 @@
-"""One visitor's work: the examples, the model that knows them, and all that is done with both."""
+"""The work of one visitor: the examples, the model, and what can be done with both."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from threading import RLock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
-from cptuning.app.checks import ExamplesCheck, repeats
+from cptuning.app.checks import ExamplesCheck, repeated_places
 from cptuning.app.review import EmbeddingMap, Review
-from cptuning.app.user_examples import Example, Text, as_data, named_as_given
+from cptuning.app.user_examples import Example, Text, examples_and_labels, without_folder
 from cptuning.data import Examples, LabelledData, read_table
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
@@ -24,33 +26,50 @@ _FOLDS = 2
 
 @dataclass(frozen=True)
 class AppSettings:
-    """What the command says about every model that the page trains."""
+    """The settings of every model that the page trains."""
 
     backbone: str = "embedded"
     method: Mapping[str, Any] = field(default_factory=dict)
-    """AppSettings of the method other than the preset's."""
+    """Settings of the method that differ from the preset."""
     unknown_threshold: float | str = "auto"
-    """The similarity to the nearest example below which a text is unknown."""
+    """A text whose similarity to every example is below it is answered "unknown"."""
 
 
 @dataclass(frozen=True)
 class ExplainedAnswer:
-    """What the model says of one text, and why."""
+    """The prediction for one text, with its explanation."""
 
     text: Text
     label: str
     probabilities: dict[str, float]
-    """By class, the likeliest first."""
+    """By class, the most probable first."""
     reasons: Reasons
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the text is too far from every example.
+        """Whether the text is too dissimilar to every example.
 
         >>> ExplainedAnswer("?", "unknown", {"a": 1.0}, Reasons()).is_unknown
         True
         """
-        return self.label == UNKNOWN  # No class may be called so: the page always sets a threshold.
+        return self.label == UNKNOWN  # No class has this name: see Session.add.
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _exclusive(
+    change: Callable[Concatenate["Session", P], T],
+) -> Callable[Concatenate["Session", P], T]:
+    """Let one thread at a time change a session: Gradio's threads and a job's may meet in it."""
+
+    @wraps(change)
+    def alone(session: "Session", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with session.lock:
+            return change(session, *args, **kwargs)
+
+    return alone
 
 
 class Session:
@@ -67,39 +86,45 @@ class Session:
 
     def __init__(self, settings: AppSettings | None = None) -> None:
         self.settings = settings or AppSettings()
+        self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
         self.review: Review | None = None
         self.curve: LearningCurve | None = None
         self.changes = 0
-        """How many examples were added, relabelled or deleted since the training."""
+        """How many examples were added, relabelled or deleted since the last training."""
         self.is_training = False
-        """Whether a training that was asked for has not ended yet; it may wait for its turn."""
+        """Whether a training was requested and has not ended; it may still wait for its turn."""
         self.job: BackgroundJob[Any] | None = None
         self._map: tuple[list[Example], EmbeddingMap] | None = None
         self._files: TemporaryDirectory[str] | None = None
 
+    def __deepcopy__(self, memo: Any) -> "Session":
+        return Session(self.settings)  # Gradio copies the empty session; a lock can't be copied.
+
     # The examples.
 
     def check(self) -> ExamplesCheck:
-        """The examples, counted and looked through."""
+        """The counts and likely mistakes of the examples."""
         return ExamplesCheck.of(self.examples)
 
+    @_exclusive
     def add(self, more: Sequence[Example]) -> None:
-        """More examples, also of new classes."""
-        as_data([*self.examples, *more])  # Refuses a mix of texts and pairs.
+        """Add examples, which may be of new classes."""
+        examples_and_labels([*self.examples, *more])  # Refuses a mix of texts and pairs.
         if any(example.label == UNKNOWN for example in more):
             raise CPTuningError(
-                f"No class may be called {UNKNOWN!r}, the answer to texts far from every example: "
-                "choose another name."
+                f"No class may be called {UNKNOWN!r}, which is the answer to texts unlike every "
+                "example: choose another name."
             )
         if self.classifier is not None and more:
-            self.classifier.add_examples(*as_data(more))
-        self.examples += more
+            self.classifier.add_examples(*examples_and_labels(more))
+        self.examples = [*self.examples, *more]
         self.changes += len(more)
 
+    @_exclusive
     def delete(self, places: Iterable[int]) -> None:
-        """Forget these examples."""
+        """Delete the examples at these positions."""
         gone = set(places)
         if self.classifier is not None and gone:
             without = self.classifier.predictor_.without_examples(sorted(gone))
@@ -107,24 +132,27 @@ class Session:
         self.examples = [e for place, e in enumerate(self.examples) if place not in gone]
         self.changes += len(gone)
 
+    @_exclusive
     def delete_repeats(self) -> None:
-        """Forget what repeats a text with its label."""
-        self.delete(repeats(self.examples))
+        """Delete the examples that repeat an earlier one, text and label."""
+        self.delete(repeated_places(self.examples))
 
+    @_exclusive
     def relabel(self, place: int, label: str) -> None:
-        """Give an example another label; it then stands last."""
+        """Give an example another label, and move it to the end."""
         old = self.examples[place]
         new = Example(old.text, label.strip())
         if not new.label:
-            raise CPTuningError("The label is empty: write one.")
+            raise CPTuningError("The label is empty: enter one.")
         if new == old:
             return
         self.add([new])
         self.delete([place])
         self.changes -= 1  # It is one change, not two.
 
+    @_exclusive
     def clear(self) -> None:
-        """Begin anew."""
+        """Delete the examples and the model."""
         self.cancel_training()
         self.examples, self.classifier, self.review, self.curve = [], None, None, None
         self.changes = 0
@@ -147,42 +175,43 @@ class Session:
         return self.classifier is not None
 
     def model(self) -> CPTuningClassifier:
-        """The model; one clear sentence where there is none yet."""
+        """The model; raises an error if there is none yet."""
         if self.classifier is None and self.is_training:
-            raise CPTuningError("The training is under way: try again when it is done.")
+            raise CPTuningError("The model is being trained: try again when it is done.")
         if self.classifier is None:
             raise CPTuningError("There is no model yet: train one first.")
         return self.classifier
 
-    def ask_for_training(self) -> None:
-        """Let everybody know that there will be a training, unless it would be refused."""
-        self.check().refuse_too_little()
+    def request_training(self) -> None:
+        """Announce a training, unless the examples don't allow one."""
+        self.check().require_trainable()
         self.is_training = True
 
-    def training(self) -> BackgroundJob[bool]:
-        """Trains a model; until it is done, and if it is stopped, the old one stays."""
-        self.check().refuse_too_little()
+    def train(self) -> BackgroundJob[bool]:
+        """A job that trains a model; until it is done, or if it is cancelled, the old one stays."""
+        self.check().require_trainable()
         examples = list(self.examples)
 
         def work(job: BackgroundJob[bool]) -> bool:
-            job.report(0.0, "Reading the backbone")
+            job.report(0.0, "Loading the backbone")
             watch = TrainingProgressCallback(job, trainings=_FOLDS + 1)
             classifier = self._new_classifier(
                 [watch], folds=_FOLDS, unknown_threshold=self.settings.unknown_threshold
             )
-            classifier.fit(*as_data(examples))
+            classifier.fit(*examples_and_labels(examples))
             classifier.callbacks = None
-            job.report(1.0, "Looking at the answers")
+            job.report(1.0, "Reviewing the answers")
             review = Review.of(examples, classifier)
-            job.report(1.0, "Done")  # Who started over meanwhile wants neither.
-            self.review = review
-            self._take(classifier, examples)
+            with self.lock:
+                job.report(1.0, "Done")  # Ends here if the visitor has started over meanwhile.
+                self.review = review
+                self._take(classifier, examples)
             return True
 
         return self._started(work)
 
     def _take(self, classifier: CPTuningClassifier, trained_on: list[Example]) -> None:
-        """Have the new model, and let it know what changed while it was trained."""
+        """Use the new model, after applying to it what changed while it was trained."""
         unmatched, gone = Counter(self.examples), []
         for place, example in enumerate(trained_on):
             if unmatched[example] == 0:
@@ -194,14 +223,14 @@ class Session:
         self.delete(gone)
         self.add(new)
 
-    def curve_measuring(self) -> BackgroundJob[LearningCurve]:
-        """Measures the learning curve; what was measured until it is stopped stays."""
+    def measure_curve(self) -> BackgroundJob[LearningCurve]:
+        """A job that measures the learning curve; if it is cancelled, what was measured stays."""
         steps = int(self.model().training_["best_step"])
         if max(self.check().counts.values()) < _CURVE_REPEATS:
             raise CPTuningError(
-                f"A class with at least {_CURVE_REPEATS} examples is needed for it."
+                f"The learning curve needs a class with at least {_CURVE_REPEATS} examples."
             )
-        data = LabelledData(*as_data(self.examples))
+        data = LabelledData(*examples_and_labels(self.examples))
         sizes = default_sizes(largest_size(data, None, _CURVE_REPEATS))
         trainings = len(sizes) * _CURVE_REPEATS
 
@@ -232,12 +261,12 @@ class Session:
         return self.job
 
     def cancel(self) -> None:
-        """Stop what is running, if anything is."""
+        """Cancel the running job, if there is one."""
         if self.job is not None:
             self.job.cancel()
 
     def cancel_training(self) -> None:
-        """Stop the training; from now on nothing says that there is one."""
+        """Cancel the training, also one that still waits for its turn."""
         self.is_training = False
         self.cancel()
 
@@ -250,14 +279,15 @@ class Session:
     # What the model is asked.
 
     def answer(self, text: str, second: str = "", k: int = 3) -> ExplainedAnswer:
-        """The label of a text, its probability, and the examples that are the reason."""
-        model = self.model()
+        """The label of a text, its probability, and the examples that explain it."""
+        predictor = self.model().predictor_  # Read once: it may be replaced at any time.
         if not text.strip() or (self.is_pair and not second.strip()):
             raise CPTuningError("Type both texts first." if self.is_pair else "Type a text first.")
         asked: Text = (text.strip(), second.strip()) if self.is_pair else text.strip()
-        answered = model.predictor_.answer([asked])
-        [reasons] = model.predictor_.reasons(answered.embeddings, answered.labels.tolist(), k)
-        shares = zip(map(str, model.classes_), answered.probabilities[0].tolist(), strict=True)
+        answered = predictor.answer([asked])
+        [reasons] = predictor.reasons(answered.embeddings, answered.labels.tolist(), k)
+        names = map(str, predictor.label_space.classes)
+        shares = zip(names, answered.probabilities[0].tolist(), strict=True)
         return ExplainedAnswer(
             asked,
             str(answered.labels[0]),
@@ -265,45 +295,48 @@ class Session:
             reasons,
         )
 
+    @_exclusive
     def teach(self, text: Text, label: str) -> None:
-        """Learn the right label of a text at once; what was known of the same text is forgotten."""
+        """Add a text with its right label, in place of any examples with the same text."""
         self.model()
         example = Example(text, label.strip())
         if not example.label:
-            raise CPTuningError("Say what the right label is.")
+            raise CPTuningError("Choose or enter the right label.")
         old = [place for place, known in enumerate(self.examples) if known.text == text]
         if example in self.examples and len(old) == 1:
-            raise CPTuningError(f"The model knows this text as {example.label!r} already.")
+            raise CPTuningError(f"The model already knows this text as {example.label!r}.")
         self.add([example])
         self.delete(old)
         self.changes -= len(old)
 
+    @_exclusive
     def map(self) -> EmbeddingMap:
-        """Where the model sees the examples."""
+        """The examples in the plane, by their embeddings."""
         model = self.model()
         if self._map is None or self._map[0] != self.examples:
             self._map = list(self.examples), EmbeddingMap.of(model.predictor_.support.embeddings)
         return self._map[1]
 
     def suggest(self, pool: str | Path | None, n: int) -> list[Suggestion]:
-        """Which texts of a file to label next."""
+        """The texts of a file that should be labelled next."""
         predictor = self.model().predictor_
         if pool is None:
             raise CPTuningError("Upload a file with unlabelled texts first.")
         try:
             examples = predictor.examples(read_table(pool).examples)
         except CPTuningError as error:
-            raise named_as_given(error, pool) from error
+            raise without_folder(error, pool) from error
         return suggestions(predictor, examples, n)
 
+    @_exclusive
     def file(self, name: str) -> Path:
-        """A place for a file of this visitor's."""
+        """The path for a file of this visitor."""
         if self._files is None:
             self._files = TemporaryDirectory(prefix="cptuning-app-", ignore_cleanup_errors=True)
         return Path(self._files.name, name)
 
     def close(self) -> None:
-        """Stop what is running and leave no file behind: the visitor has gone."""
+        """Cancel the running job and delete all files: the visitor has gone."""
         self.cancel()
         if self._files is not None:
             self._files.cleanup()

@@ -1,4 +1,4 @@
-"""Labelled examples as a visitor gives them: pasted lines, files, or the package's own."""
+"""Labelled examples from a visitor: pasted lines, uploaded files, or a sample of the package."""
 
 from collections.abc import Sequence
 from importlib.resources import as_file, files
@@ -12,18 +12,18 @@ from cptuning.errors import CPTuningError
 Text = str | tuple[str, str]
 
 SAMPLES = ("messages", "same_question")
-"""The names of the data sets in the package: single texts, and pairs."""
+"""The names of the sample data sets in the package: single texts, and pairs."""
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, and its label."""
+    """A text, or a pair of texts, with its label."""
 
     text: Text
     label: str
 
     @property
     def is_pair(self) -> bool:
-        """Whether there are two texts.
+        """Whether the example is a pair of texts.
 
         >>> Example("hello", "greeting").is_pair, Example(("a", "b"), "same").is_pair
         (False, True)
@@ -31,10 +31,10 @@ class Example(NamedTuple):
         return not isinstance(self.text, str)
 
 
-def as_data(examples: Sequence[Example]) -> tuple[Examples, list[str]]:
-    """What a classifier takes: all texts, and all labels.
+def examples_and_labels(examples: Sequence[Example]) -> tuple[Examples, list[str]]:
+    """The texts and the labels, as a classifier takes them.
 
-    >>> as_data([Example("hello", "greeting")])
+    >>> examples_and_labels([Example("hello", "greeting")])
     (Examples(first=('hello',), second=None), ['greeting'])
     """
     pairs = [e.text for e in examples if not isinstance(e.text, str)]
@@ -47,30 +47,30 @@ def as_data(examples: Sequence[Example]) -> tuple[Examples, list[str]]:
     return Examples(tuple(singles)), labels
 
 
-def pasted(content: str) -> list[Example]:
+def parse_pasted(content: str) -> list[Example]:
     r"""The examples in pasted lines: a text, a tab or a bar, and its label; two texts for a pair.
 
-    Lines under a header that names the columns are read as the CSV or TSV file that they are.
+    If the first line is a header that names the columns, the lines are read as CSV or TSV.
 
-    >>> pasted("hello | greeting\nsee you\tfarewell")
+    >>> parse_pasted("hello | greeting\nsee you\tfarewell")
     [Example(text='hello', label='greeting'), Example(text='see you', label='farewell')]
-    >>> pasted("is it red? | it is. | yes")
+    >>> parse_pasted("is it red? | it is. | yes")
     [Example(text=('is it red?', 'it is.'), label='yes')]
-    >>> pasted("hello")
+    >>> parse_pasted("hello")
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: Line 1 has no label: write the text, a tab or a |, and its label.
+    cptuning.errors.CPTuningError: Line 1 has no label: write the text, a tab or |, and its label.
     """
     lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
     if not lines:
-        raise CPTuningError("There is nothing yet: paste a line for each example.")
+        raise CPTuningError("There is nothing to add: paste one example per line.")
     if suffix := _header_kind(lines[0][1]):
         return _read_pasted_table(content.strip() + "\n", suffix)
     return [_example(number, line) for number, line in lines]
 
 
 def _header_kind(line: str) -> str | None:
-    """The kind of table whose header this line is, if it is one."""
+    """The suffix of the format whose header this line is, or None if it is not a header."""
     for suffix, separator in ((".tsv", "\t"), (".csv", ",")):
         names = {name.strip().strip('"').lower() for name in line.split(separator)}
         if "label" in names and names & {"text", "text_a"}:
@@ -83,8 +83,8 @@ def _read_pasted_table(content: str, suffix: str) -> list[Example]:
         path = Path(folder, f"pasted{suffix}")
         path.write_text(content, "utf-8", newline="")
         try:
-            return from_table(read_table(path, need_label=True))
-        except CPTuningError as error:  # Nobody put a file there: it is what was pasted.
+            return examples_from_table(read_table(path, need_label=True))
+        except CPTuningError as error:  # The visitor does not know of the temporary file.
             raise CPTuningError(str(error).replace(str(path), "The pasted table")) from error
 
 
@@ -92,46 +92,46 @@ def _example(number: int, line: str) -> Example:
     parts = [part.strip() for part in line.split("\t" if "\t" in line else "|")]
     if len(parts) < 2 or not parts[-1]:
         raise CPTuningError(
-            f"Line {number} has no label: write the text, a tab or a |, and its label."
+            f"Line {number} has no label: write the text, a tab or |, and its label."
         )
     if len(parts) > 3:
         raise CPTuningError(
-            f"Line {number} has {len(parts)} parts: write one text or two, and then the label."
+            f"Line {number} has {len(parts)} parts: write one or two texts, and then the label."
         )
     return Example(parts[0] if len(parts) == 2 else (parts[0], parts[1]), parts[-1])
 
 
-def from_file(path: str | Path) -> list[Example]:
+def examples_from_file(path: str | Path) -> list[Example]:
     """The examples in a CSV, TSV, JSONL, Parquet or Excel file."""
     try:
-        return from_table(read_table(path, need_label=True))
+        return examples_from_table(read_table(path, need_label=True))
     except CPTuningError as error:
-        raise named_as_given(error, path) from error
+        raise without_folder(error, path) from error
 
 
-def named_as_given(error: CPTuningError, path: str | Path) -> CPTuningError:
-    """The same sentence without the folder that the file was put into here.
+def without_folder(error: CPTuningError, path: str | Path) -> CPTuningError:
+    """The same error without the server's folder in front of the file name.
 
-    >>> str(named_as_given(CPTuningError("/tmp/x/train.csv is empty."), "/tmp/x/train.csv"))
+    >>> str(without_folder(CPTuningError("/tmp/x/train.csv is empty."), "/tmp/x/train.csv"))
     'train.csv is empty.'
     """
     return CPTuningError(str(error).replace(str(path), Path(path).name))
 
 
-def sample(name: str) -> list[Example]:
-    """The training examples of one of the package's data sets.
+def sample_examples(name: str) -> list[Example]:
+    """The training examples of one of the package's sample data sets.
 
-    >>> len(sample("messages")), sample("same_question")[0].is_pair
+    >>> len(sample_examples("messages")), sample_examples("same_question")[0].is_pair
     (96, True)
     """
     with as_file(files("cptuning.data") / "demo" / f"{name}_train.csv") as path:
-        return from_table(read_table(path, need_label=True))
+        return examples_from_table(read_table(path, need_label=True))
 
 
-def from_table(table: Table) -> list[Example]:
-    """The rows of a table whose every row has a label.
+def examples_from_table(table: Table) -> list[Example]:
+    """The rows of a table in which every row has a label.
 
-    >>> from_table(Table([{}], Examples(("hello",)), [7], [""]))
+    >>> examples_from_table(Table([{}], Examples(("hello",)), [7], [""]))
     [Example(text='hello', label='7')]
     """
     labels = (str(label) for label in table.labels or [])

@@ -1,4 +1,4 @@
-"""What the page shows, as HTML; every text of a visitor's is escaped here."""
+"""What the page shows, as HTML; every text of a visitor is escaped here."""
 
 from collections.abc import Sequence
 from html import escape
@@ -50,7 +50,7 @@ def note(message: str, kind: str = "info") -> str:
 def check_view(check: ExamplesCheck) -> str:
     """The classes with their counts, and what looks like a mistake."""
     if not check.counts:
-        return note("No examples yet. Paste some, upload a file, or take a sample.")
+        return note("No examples yet. Paste some, upload a file, or use a sample.")
     total = sum(check.counts.values())
     most = max(check.counts.values())
     bars = "".join(
@@ -72,10 +72,10 @@ def _findings(check: ExamplesCheck) -> list[str]:
         )
     for text, labels in list(check.contradictions.items())[:_MOST_NAMED]:
         under = " and ".join(f"<b>{escape(label)}</b>" for label in labels)
-        found.append(f'<p class="note warn">{text_view(text, 120)} stands under {under}.</p>')
+        found.append(f'<p class="note warn">{text_view(text, 120)} has the labels {under}.</p>')
     more = len(check.contradictions) - _MOST_NAMED
     if more > 0:
-        found.append(note(f"{_many(more, 'more text')} under several labels.", "warn"))
+        found.append(note(f"{_many(more, 'more text')} with several labels.", "warn"))
     if len(check.counts) == 1:
         found.append(note("There is only one class: add examples of another.", "warn"))
     if check.small:
@@ -85,7 +85,7 @@ def _findings(check: ExamplesCheck) -> list[str]:
 
 
 def progress_view(progress: Progress) -> str:
-    """A bar, what is being done, and about how long it will take.
+    """A progress bar, what is being done, and about how long it will take.
 
     >>> 'aria-valuenow="50"' in progress_view(Progress(0.5, "Fold 1", 12.0))
     True
@@ -105,27 +105,27 @@ def review_view(review: Review | None, changes: int = 0, training: bool = False)
     """The cross-fitted accuracy with its interval.
 
     >>> review_view(None, training=True)
-    '<p class="note info">The training is under way: this page fills when it is done.</p>'
+    '<p class="note info">The model is being trained: the review appears here when it is done.</p>'
     """
     if review is None and training:
-        return note("The training is under way: this page fills when it is done.")
+        return note("The model is being trained: the review appears here when it is done.")
     if review is None:
         return note("There is no model yet: train one first.")
     confusion = review.confusion
     low, high = review.interval
     share = 100 * confusion.accuracy
     fact = (
-        f"<p class='headline'>{share:.0f} % right on examples it had not seen</p>"
+        f"<p class='headline'>{share:.0f} % accuracy on examples it had not seen</p>"
         f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %, from "
-        f"{_many(confusion.n, 'cross-fitted answer')}; always answering the commonest class would "
-        f"be right on {100 * confusion.majority:.0f} %.</p>"
+        f"{_many(confusion.n, 'cross-fitted answer')}; always answering the most frequent class "
+        f"would give {100 * confusion.majority:.0f} %.</p>"
     )
     if training:
-        fact += note("A training is under way: until it is done, this is the model of before.")
+        fact += note("A new model is being trained: until it is done, this is the previous one.")
     elif changes:
         fact += note(
-            f"{_many(changes, 'example')} changed since: the model knows already, "
-            "these figures do not. Train again to renew both.",
+            f"{_many(changes, 'example')} changed since the training. The model already uses "
+            "them, but these figures do not reflect them. Train again to update both.",
         )
     return fact
 
@@ -146,16 +146,16 @@ def curve_view(curve: LearningCurve | None) -> str:
 def map_view(
     examples: Sequence[Example], places: EmbeddingMap, doubtful: Sequence[HeldOutAnswer]
 ) -> str:
-    """The examples on a plane and in a table beside it; both are there to pick from."""
+    """A map of the examples with a list beside it; an example can be picked in both."""
     classes = sorted({example.label for example in examples})
     colour = {label: class_colour(number) for number, label in enumerate(classes)}
     doubted = {answer.example for answer in doubtful}
     dots = []
     for place, (example, (x, y)) in enumerate(zip(examples, places.points, strict=True)):
         ring = ' class="doubted"' if example in doubted else ""
-        told = escape(f"{example.label}: {plain_view(example.text)}"[:300], quote=True)
+        tip = escape(f"{example.label}: {plain_view(example.text)}"[:300], quote=True)
         dots.append(
-            f'<circle{ring} data-place="{place}" data-told="{told}" cx="{4 + 92 * x:.2f}" '
+            f'<circle{ring} data-place="{place}" data-tip="{tip}" cx="{4 + 92 * x:.2f}" '
             f'cy="{4 + 92 * (1 - y):.2f}" r="1.5" fill="{colour[example.label]}"/>'
         )
     names = "".join(
@@ -169,7 +169,7 @@ def map_view(
         f"{''.join(dots)}</svg>"
         f'<div class="legend">{names}</div>'
         f'<p class="muted">{places.method} of the embeddings; ringed: doubtful. '
-        "Point to read, click to pick.</p></div>"
+        "Hover to read, click to pick.</p></div>"
         f'{_listbox("Examples", rows)}</div><div class="tip" hidden></div>'
     )
 
@@ -192,7 +192,7 @@ def _row(place: int, example: Example, colour: dict[str, str], doubted: bool) ->
 
 
 def doubtful_view(doubtful: Sequence[HeldOutAnswer], examples: Sequence[Example]) -> str:
-    """The examples that the model would have labelled otherwise, to be picked as well."""
+    """A list of the examples that the model would have labelled differently, to pick from."""
     if not doubtful:
         return note("The model doubts none of the labels.", "good")
     rows = [
@@ -208,7 +208,7 @@ def doubtful_view(doubtful: Sequence[HeldOutAnswer], examples: Sequence[Example]
 
 
 def _listbox(name: str, rows: Sequence[tuple[int, str]]) -> str:
-    """Examples by their places to pick from; the tabulator reaches the first, arrows the others."""
+    """A list to pick examples from; the tab key reaches the first, the arrow keys the others."""
     options = "".join(
         f'<div role="option" aria-selected="false" data-place="{place}" '
         f'tabindex="{-1 if number else 0}">{content}</div>'
@@ -218,11 +218,11 @@ def _listbox(name: str, rows: Sequence[tuple[int, str]]) -> str:
 
 
 def answer_view(answer: ExplainedAnswer) -> str:
-    """The label, the probabilities, and the examples that are the reason."""
+    """The label, the probabilities, and the examples that explain them."""
     likeliest, share = next(iter(answer.probabilities.items()))
     if answer.is_unknown:
         head = (
-            '<p class="answer unknown">unknown</p><p class="muted">It is far from every example; '
+            '<p class="answer unknown">unknown</p><p class="muted">It is unlike every example; '
             f"the nearest class would be <b>{escape(likeliest)}</b>.</p>"
         )
     else:
@@ -236,10 +236,10 @@ def answer_view(answer: ExplainedAnswer) -> str:
         f'<span class="n">{100 * p:.0f} %</span></div>'
         for label, p in list(answer.probabilities.items())[:8]
     )
-    title = "nearest to it are" if answer.is_unknown else "because it is like"
+    title = "nearest examples" if answer.is_unknown else "because it is similar to"
     reasons = _examples_view(title, answer.reasons)
     if answer.reasons.against is not None:
-        reasons += _examples_view("though nearer still is", [answer.reasons.against])
+        reasons += _examples_view("although this is even nearer", [answer.reasons.against])
     return f'{head}<div class="counts">{bars}</div>{reasons}'
 
 
@@ -268,12 +268,12 @@ def _cell(value: Any) -> str:
 
 
 def suggestions_view(found: Sequence[Suggestion]) -> str:
-    """The texts that are worth a label."""
+    """The texts to label next."""
     rows = [
         [text_view(s.text), f"<b>{escape(str(s.guess))}</b>", f"{100 * s.uncertainty:.0f} %"]
         for s in found
     ]
-    return table_html(["label next", "guess", "unsure"], rows, numbers=1)
+    return table_html(["label next", "guess", "uncertainty"], rows, numbers=1)
 
 
 def _dot(number: int) -> str:

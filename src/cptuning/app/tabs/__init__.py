@@ -1,1 +1,1 @@
-"""The page's tabs, one file each, in the order of the work."""
+"""The tabs of the page, one file each."""

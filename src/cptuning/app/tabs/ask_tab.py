@@ -1,19 +1,19 @@
-"""The fourth tab: a text in, its label and the reason out; and what to do when it is wrong."""
+"""The fourth tab: classify a text, see the explanation, and correct the model if it is wrong."""
 
 from typing import Any
 
 import gradio as gr
 
 from cptuning.app import views
-from cptuning.app.components import heading, shown
+from cptuning.app.components import heading, html_block
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
-from cptuning.app.user_examples import Text, pasted
+from cptuning.app.user_examples import Text, parse_pasted
 from cptuning.errors import CPTuningError
 
 
-def build(frame: PageWiring) -> None:
-    """Lay it out and wire it."""
+def build(wiring: PageWiring) -> None:
+    """Create the components and connect their events."""
     asked = gr.State(None)
     with gr.Row():
         with gr.Column():
@@ -21,7 +21,7 @@ def build(frame: PageWiring) -> None:
             second = gr.Textbox(label="Second text", lines=3, visible=False, elem_id="second")
             ask = gr.Button("Classify", variant="primary", elem_id="classify")
         with gr.Column():
-            answer = shown(
+            answer = html_block(
                 views.note("Type a text to see its label here."), elem_id="answer", min_height=160
             )
     with gr.Row():
@@ -29,7 +29,7 @@ def build(frame: PageWiring) -> None:
             heading("Not right?")
             right = gr.Dropdown(
                 label="The right label",
-                info="Choose one, or write the name of a new class.",
+                info="Choose one, or type the name of a new class.",
                 allow_custom_value=True,
                 elem_id="right-label",
             )
@@ -39,18 +39,18 @@ def build(frame: PageWiring) -> None:
             with gr.Accordion("Add a class", open=False, elem_id="new-class"):
                 name = gr.Textbox(label="Its name", elem_id="class-name")
                 texts = gr.Textbox(
-                    label="Some texts of it, one a line",
-                    info="Pairs: both texts with a tab or a | between them.",
+                    label="Some texts of this class, one per line",
+                    info="For a pair, put a tab or | between the two texts.",
                     lines=4,
                     elem_id="class-texts",
                 )
                 add = gr.Button("Add the class", elem_id="add-class")
-    frame.shows(second, lambda session: gr.update(visible=session.is_pair))
-    frame.shows(right, lambda session: gr.update(choices=session.labels))
+    wiring.bind(second, lambda session: gr.update(visible=session.is_pair))
+    wiring.bind(right, lambda session: gr.update(choices=session.labels))
     for trigger in (ask.click, first.submit, second.submit):
-        frame.does(trigger, _ask, [first, second], [answer, asked])
-    frame.does(teach.click, _teach, [asked, right], [answer, right])
-    frame.does(add.click, _add_class, [name, texts, asked], [name, texts, answer])
+        wiring.on(trigger, _ask, [first, second], [answer, asked])
+    wiring.on(teach.click, _teach, [asked, right], [answer, right])
+    wiring.on(add.click, _add_class, [name, texts, asked], [name, texts, answer])
 
 
 def _ask(session: Session, first: str, second: str) -> tuple[str, Any]:
@@ -69,9 +69,9 @@ def _add_class(session: Session, name: str, texts: str, asked: Any) -> tuple[str
     session.model()
     label = name.strip()
     if not label:
-        raise CPTuningError("Give the class a name.")
+        raise CPTuningError("Enter a name for the class.")
     lines = [line for line in texts.splitlines() if line.strip()]
-    session.add(pasted("\n".join(f"{line}\t{label}" for line in lines)))
+    session.add(parse_pasted("\n".join(f"{line}\t{label}" for line in lines)))
     again = "" if asked is None else _answer_again(session, asked)
     return "", "", again + views.note(f"The model knows {label} now.", "good")
 

@@ -1,26 +1,26 @@
-"""The first tab: examples in, counted and checked at once."""
+"""The first tab: add examples and see them counted and checked."""
 
 from collections.abc import Callable
 
 import gradio as gr
 
 from cptuning.app import views
-from cptuning.app.components import shown
+from cptuning.app.components import html_block
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
-from cptuning.app.user_examples import SAMPLES, from_file, pasted, sample
+from cptuning.app.user_examples import SAMPLES, examples_from_file, parse_pasted, sample_examples
 
 _FILE_TYPES = [".csv", ".tsv", ".jsonl", ".gz", ".parquet", ".xlsx"]
 _HINT = "Where is my parcel? | delivery\nI want my money back | refund"
 
 
-def build(frame: PageWiring) -> None:
-    """Lay it out and wire it."""
+def build(wiring: PageWiring) -> None:
+    """Create the components and connect their events."""
     with gr.Row():
         with gr.Column(scale=3):
             lines = gr.Textbox(
                 label="Paste examples",
-                info="One a line: the text, a tab or a |, and its label. Two texts make a pair.",
+                info="One per line: the text, a tab or |, and its label. Two texts make a pair.",
                 placeholder=_HINT,
                 lines=8,
                 max_lines=14,
@@ -37,32 +37,32 @@ def build(frame: PageWiring) -> None:
                 messages = gr.Button("Sample: customer messages", elem_id="sample")
                 questions = gr.Button("Sample: pairs of questions", elem_id="sample-pairs")
         with gr.Column(scale=2):
-            counted = shown(elem_id="check", min_height=150)
+            counted = html_block(elem_id="check", min_height=150)
             with gr.Row():
                 tidy = gr.Button("Remove repeats", visible=False, elem_id="tidy")
                 clear = gr.Button("Start over", visible=False, elem_id="clear")
-    frame.shows(counted, lambda session: views.check_view(session.check()))
-    frame.shows(tidy, lambda session: gr.update(visible=session.check().repeated > 0))
-    frame.shows(clear, lambda session: gr.update(visible=bool(session.examples)))
-    frame.does(add.click, _add_lines, [lines], [lines])
-    frame.does(file.upload, _add_file, [file], [file])
+    wiring.bind(counted, lambda session: views.check_view(session.check()))
+    wiring.bind(tidy, lambda session: gr.update(visible=session.check().repeated > 0))
+    wiring.bind(clear, lambda session: gr.update(visible=bool(session.examples)))
+    wiring.on(add.click, _add_lines, [lines], [lines])
+    wiring.on(file.upload, _add_file, [file], [file])
     for button, name in zip((messages, questions), SAMPLES, strict=True):
-        frame.does(button.click, _adding_sample(name))
-    frame.does(tidy.click, Session.delete_repeats)
-    frame.does(clear.click, Session.clear)
+        wiring.on(button.click, _adding_sample(name))
+    wiring.on(tidy.click, Session.delete_repeats)
+    wiring.on(clear.click, Session.clear)
 
 
 def _add_lines(session: Session, lines: str) -> str:
-    session.add(pasted(lines))
+    session.add(parse_pasted(lines))
     return ""
 
 
 def _add_file(session: Session, path: str) -> None:
-    session.add(from_file(path))
+    session.add(examples_from_file(path))
 
 
 def _adding_sample(name: str) -> Callable[[Session], None]:
     def add(session: Session) -> None:
-        session.add([e for e in sample(name) if e not in session.examples])
+        session.add([e for e in sample_examples(name) if e not in session.examples])
 
     return add

@@ -1,4 +1,4 @@
-"""The third tab: the map of the examples, how good the model is, what it doubts."""
+"""The third tab: the accuracy of the model, a map of the examples, and doubtful labels."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from cptuning.app import views
-from cptuning.app.components import heading, shown
+from cptuning.app.components import heading, html_block
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
 from cptuning.app.tabs.train_tab import ONE_AT_A_TIME, running
@@ -15,16 +15,16 @@ from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
 
 
-def build(frame: PageWiring) -> None:
-    """Lay it out and wire it."""
+def build(wiring: PageWiring) -> None:
+    """Create the components and connect their events."""
     script = (files("cptuning.app") / "pick.js").read_text("utf-8")
     picked = gr.State(None)
-    frame.shows(
-        shown(elem_id="accuracy"),
+    wiring.bind(
+        html_block(elem_id="accuracy"),
         lambda session: views.review_view(session.review, session.changes, session.is_training),
     )
     with gr.Column(visible=False) as body:
-        plane = shown(elem_id="map", script=script)
+        plane = html_block(elem_id="map", script=script)
         with gr.Row(equal_height=True, elem_id="editor"):
             text = gr.Textbox(
                 label="Picked example",
@@ -41,11 +41,11 @@ def build(frame: PageWiring) -> None:
                 relabel = gr.Button("Relabel", elem_id="relabel")
                 delete = gr.Button("Delete", variant="stop", elem_id="delete")
         heading("Doubtful examples")
-        doubtful = shown(elem_id="doubtful", script=script)
+        doubtful = html_block(elem_id="doubtful", script=script)
         with gr.Row():
             with gr.Column():
-                heading("What is taken for what")
-                confusion = shown(elem_id="confusion")
+                heading("Confusion matrix")
+                confusion = html_block(elem_id="confusion")
             with gr.Column():
                 heading("Would more labels help?")
                 with gr.Row():
@@ -53,33 +53,33 @@ def build(frame: PageWiring) -> None:
                     stop = gr.Button(
                         "Cancel", variant="stop", interactive=False, elem_id="stop-measuring"
                     )
-                progress = shown(elem_id="curve-progress")
-                curve = shown(elem_id="curve")
+                progress = html_block(elem_id="curve-progress")
+                curve = html_block(elem_id="curve")
 
-    frame.shows(body, lambda session: gr.update(visible=session.is_trained))
-    frame.shows(plane, _map)
-    frame.shows(doubtful, _doubtful)
-    frame.shows(confusion, lambda session: views.confusion_view(session.review))
-    frame.shows(curve, lambda session: views.curve_view(session.curve))
+    wiring.bind(body, lambda session: gr.update(visible=session.is_trained))
+    wiring.bind(plane, _map)
+    wiring.bind(doubtful, _doubtful)
+    wiring.bind(confusion, lambda session: views.confusion_view(session.review))
+    wiring.bind(curve, lambda session: views.curve_view(session.curve))
     for part in (plane, doubtful):
         part.select(
             _pick,
-            frame.session,
+            wiring.session,
             [picked, text, label],
             show_progress="hidden",
             api_visibility="private",
         )
     nothing = [picked, text, label]
-    frame.does(relabel.click, _relabel, [picked, label], nothing)
-    frame.does(delete.click, _delete, [picked], nothing)
-    frame.does(
+    wiring.on(relabel.click, _relabel, [picked, label], nothing)
+    wiring.on(delete.click, _delete, [picked], nothing)
+    wiring.on(
         measure.click,
         _measuring,
         outputs=[progress, measure, stop, curve],
         show_progress="minimal",
         **ONE_AT_A_TIME,
     )
-    frame.does(stop.click, Session.cancel)
+    wiring.on(stop.click, Session.cancel)
 
 
 def _map(session: Session) -> str:
@@ -108,7 +108,7 @@ def _pick(session: Session, event: gr.SelectData) -> tuple[Any, ...]:
 
 
 def _place(session: Session, picked: Example | None) -> int:
-    """Where the picked example stands now."""
+    """The current position of the picked example."""
     if picked is None or picked not in session.examples:
         raise CPTuningError("Pick an example first, in the map or in the list.")
     return session.examples.index(picked)
@@ -125,5 +125,5 @@ def _delete(session: Session, picked: Example | None) -> tuple[Any, ...]:
 
 
 def _measuring(session: Session) -> Iterator[tuple[Any, ...]]:
-    for update in running(session, Session.curve_measuring):
+    for update in running(session, Session.measure_curve):
         yield *update, views.curve_view(session.curve)
