@@ -1,10 +1,10 @@
-"""The command ``cptuning``, also as ``python -m cptuning`` where its script is not on the path."""
+"""The command ``cptuning``, also run by ``python -m cptuning``."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line; whoever stops it while it starts sees no traceback."""
+    """Run the command line; Ctrl-C during the imports shows no traceback."""
     try:
         from cptuning import cli
     except KeyboardInterrupt:

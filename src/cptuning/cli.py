@@ -1,4 +1,4 @@
-"""The command: its parts by name, and what becomes of errors."""
+"""The command line: the commands by name, and how errors are shown."""
 
 import errno
 import os
@@ -28,16 +28,16 @@ from cptuning.commands.suggest import suggest
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 
-# What the shell calls a program that was stopped by SIGINT, or whose reader went away.
+# The shell's exit codes for SIGINT and SIGPIPE.
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
-_USERS_MISTAKE = 2
+_USER_ERROR = 2
 
 
 class _Commands(TyperGroup):
-    """Runs a command; a user's mistake becomes a sentence, a bug keeps its traceback."""
+    """Runs a command; an error of the user's becomes one sentence, a bug keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it."""
+        """Run the command."""
         try:
             with needed_for("This"):
                 result = super().invoke(ctx)
@@ -45,19 +45,19 @@ class _Commands(TyperGroup):
             return result
         except CPTuningError as error:
             say(f"error: {error}")
-            raise typer.Exit(_USERS_MISTAKE) from None
+            raise typer.Exit(_USER_ERROR) from None
         except KeyboardInterrupt:
             say("Stopped.")
             raise typer.Exit(_INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read our output has seen enough; what is still buffered goes nowhere.
+            # The reader has closed the pipe; what is still buffered is discarded.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_BROKEN_PIPE) from None
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            say("error: There is no space left on the disk: make some and try again.")
-            raise typer.Exit(_USERS_MISTAKE) from None
+            say("error: There is no space left on the disk: free some and try again.")
+            raise typer.Exit(_USER_ERROR) from None
 
 
 app = typer.Typer(

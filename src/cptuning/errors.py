@@ -1,8 +1,8 @@
-"""The one exception for mistakes that a user can mend."""
+"""The exception for errors that the user can fix."""
 
 
 class CPTuningError(ValueError):
-    """What is wrong, where, and what to do, in one sentence: the command prints just that.
+    """What is wrong, where, and what to do, in one sentence, which the command prints.
 
     It is a ``ValueError``, so code written for scikit-learn catches it as well.
 

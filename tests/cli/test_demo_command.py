@@ -9,15 +9,15 @@ def test_the_demo_shows_everything_and_writes_it_down(run, tmp_path):
     result = run("demo", "--fast", "--output", tmp_path)
     assert result.exit_code == 0, result.output
     for words in (
-        "always the commonest class      16.7 %",
+        "always the most frequent class  16.7 %",
         "TF-IDF + logistic regression",
         "CP-Tuning",
-        "because it is like",
+        "because it is similar to",
         "job_application",
         f"the report is in {tmp_path / 'report.html'}",
     ):
         assert words in result.stdout
-    assert "How well messages answers messages_test.csv" in (tmp_path / "report.html").read_text()
+    assert "Evaluation of messages on messages_test.csv" in (tmp_path / "report.html").read_text()
     assert len(load(tmp_path / "messages-model").classes_) == 6
     assert load(tmp_path / "same-question-model").n_features_in_ == 2
 

@@ -23,11 +23,12 @@ def test_people_get_a_table_a_chart_and_a_verdict(curve):
     assert lines[1].split()[0] == "1"
     assert "█" in result.stdout
     assert (
-        "Can't tell whether more labels would help: there are only 8 test answers" in result.stdout
+        "It is unclear whether more labels would help: there are only 8 test answers"
+        in result.stdout
     )
     assert "The rule:" in result.stdout
     assert "4 trainings will take" in result.stderr
-    assert "repeat 2 of 2, 2 examples a class: " in result.stderr
+    assert "repeat 2 of 2, 2 examples per class: " in result.stderr
     assert "Left out: 99 (no class has more than 2 examples to train on)." in result.stderr
 
 

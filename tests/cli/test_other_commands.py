@@ -64,12 +64,12 @@ class TestExplain:
         print_explanation(answer | {"prediction": "unknown", "confidence": None, "against": None})
         assert capsys.readouterr().out.splitlines() == [
             "my parcel",
-            "  delivery (75.0 %), because it is like",
+            "  delivery (75.0 %), because it is similar to",
             "     0.80  delivery  refund my parcel",
-            "  though nearer still is",
+            "  although this is even nearer",
             "     0.91  refund  refund my parcel",
             "my parcel",
-            "  unknown; nearest to it are",
+            "  unknown; the nearest examples are",
             "     0.80  delivery  refund my parcel",
         ]
 

@@ -66,7 +66,7 @@ def test_predict_and_evaluate_work_with_its_model(run, fitted, films, tmp_path, 
     assert json.loads(result.stdout)["n"] == 8
     page = report.read_text()
     assert method in page
-    assert "Where the texts lie" not in page
+    assert "Map of the texts" not in page
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,12 @@ def test_the_headline_gives_accuracy_interval_and_baseline(html, evaluation):
 def test_every_part_is_there(html):
     outline = Outline(html)
     for title in (
-        "Class by class",
-        "What is taken for what",
-        "Can its confidence be trusted?",
-        "Where the texts lie (PCA)",
-        "Its surest mistakes",
-        "How it was made",
+        "Results by class",
+        "Confusion matrix",
+        "Is its confidence reliable?",
+        "Map of the texts (PCA)",
+        "Most confident errors",
+        "How it was trained",
     ):
         assert title in outline.text
     assert outline.tags.count("svg") == 3
@@ -109,14 +109,14 @@ def test_what_is_nearer_than_the_reasons_of_a_wrong_answer_is_shown_too(facts):
     predictor = EmbeddingPredictor(CircleEncoder(), support, space, "unit-prototype", 1, 0.5)
     evaluation = Evaluation.of(predictor, Examples(("37 x",)), ["south"])
     text = Outline(report_html(evaluation, facts, model="m", test="t")).text
-    mistakes = text[text.index("Its surest mistakes") :]
-    assert mistakes.index("50 e") < mistakes.index("though nearer still is")
-    assert mistakes.index("though nearer still is") < mistakes.index("38 s")
+    mistakes = text[text.index("Most confident errors") :]
+    assert mistakes.index("50 e") < mistakes.index("although this is even nearer")
+    assert mistakes.index("although this is even nearer") < mistakes.index("38 s")
 
 
 def test_a_wrong_answer_is_shown_with_its_nearest_examples(html):
     text = Outline(html).text
-    mistakes = text[text.index("Its surest mistakes") :]
+    mistakes = text[text.index("Most confident errors") :]
     assert EVIL in mistakes
     assert "90 is north" in mistakes
 
@@ -149,7 +149,7 @@ def test_pairs_are_shown_one_under_the_other():
     [
         (["north"] * 50 + ["east"] * 50, "clearly better"),
         (["east"] * 50 + ["north"] * 50, "clearly worse"),
-        (["north"] * 50 + ["east"] * 2, "can't be told apart"),
+        (["north"] * 50 + ["east"] * 2, "not clearly different"),
     ],
 )
 def test_the_verdict_weighs_the_interval_against_the_baseline(predictor, truth, expected):
@@ -162,4 +162,4 @@ def test_many_texts_are_thinned_out_and_the_report_says_so(predictor, facts, mon
     monkeypatch.setattr("cptuning.reporting.evaluation_report._MOST_POINTS", 10)
     evaluation = Evaluation.of(predictor, Examples(("80 a",) * 20), ["north"] * 20)
     html = report_html(evaluation, facts, model="m", test="t")
-    assert "10 of 23 texts are drawn" in html
+    assert "10 of 23 texts are shown" in html

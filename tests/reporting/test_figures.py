@@ -2,7 +2,9 @@
 
 import re
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -83,3 +85,11 @@ def test_many_classes_are_drawn_without_numbers_and_very_many_without_names():
 def test_a_png_is_a_png():
     png = curve_png([CurvePoint(2, [0.5]), CurvePoint(4, [0.6])], majority=0.5)
     assert png.startswith(b"\x89PNG\r\n")
+
+
+def test_threads_that_draw_at_once_draw_the_same_and_leave_matplotlib_as_it_was():
+    matrix = confusion("$5 off$", "b")
+    alone, settings = confusion_svg(matrix), dict(matplotlib.rcParams)
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: confusion_svg(matrix), range(24))) == {alone}
+    assert dict(matplotlib.rcParams) == settings

@@ -42,7 +42,7 @@ def test_the_gain_is_measured_against_the_size_nearest_to_half():
 def test_a_curve_that_was_stopped_early_compares_the_repeats_that_both_sizes_have():
     stopped = LearningCurve({8: [0.5, 0.6, 0.7], 16: [0.7, 0.8]}, 0.5, 100)
     assert stopped.gain[0] == pytest.approx(0.2)
-    assert LearningCurve({8: [0.5], 16: []}, 0.5, 100).verdict.startswith("Can't tell")
+    assert LearningCurve({8: [0.5], 16: []}, 0.5, 100).verdict.startswith("It is unclear")
 
 
 def test_the_interval_is_students():
@@ -56,9 +56,9 @@ def test_the_interval_is_students():
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ([0.60, 0.61], [0.66, 0.67], "Still rising"),
-        ([0.60, 0.61], [0.60, 0.61], "It has levelled off"),
-        ([0.60, 0.70], [0.70, 0.60], "Can't tell"),
+        ([0.60, 0.61], [0.66, 0.67], "The curve is still rising"),
+        ([0.60, 0.61], [0.60, 0.61], "The curve has levelled off"),
+        ([0.60, 0.70], [0.70, 0.60], "It is unclear"),
     ],
 )
 def test_the_verdict_is_one_plain_sentence(before, after, sentence):
@@ -75,7 +75,7 @@ def test_the_summary_is_json():
 
 def test_the_page_shows_the_verdict_the_rule_and_the_picture():
     html = curve([0.6, 0.6], [0.7, 0.7]).html("<train>.csv")
-    assert "Still rising" in html
+    assert "The curve is still rising" in html
     assert "The rule:" in html
     assert "<svg" in html
     assert "&lt;train&gt;.csv" in html

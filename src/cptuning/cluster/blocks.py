@@ -1,4 +1,4 @@
-"""A folder of Parquet files as blocks of work, and the folder in which their answers gather."""
+"""A folder of Parquet files as blocks of work, and the output folder for their predictions."""
 
 import json
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from cptuning.data.formats import files_package
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import write_whole
 
-# Readers of Parquet folders pass over names that begin like this.
+# Readers of Parquet folders skip names that begin with an underscore.
 _JOB_FILE = "_job.json"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A row group of a Parquet file: what a worker reads, answers and writes in one go."""
+    """A row group of a Parquet file: the unit that a worker reads, answers and writes."""
 
     path: str
-    """Within the folder."""
+    """The path of the file within the folder."""
     group: int
 
     @property
     def answers(self) -> str:
-        """The name of the file with its answers; sorted, the names are in the rows' order.
+        """The name of its output file; sorted by name, the files are in the order of the rows.
 
         >>> Block("2024/part-1.parquet", 3).answers
         '2024/part-1-00003.parquet'
@@ -34,20 +34,22 @@ class Block:
 
 
 def blocks_of(folder: Path) -> list[Block]:
-    """All row groups of the folder's Parquet files that have rows."""
+    """All non-empty row groups of the Parquet files in a folder."""
     if not folder.is_dir():
-        raise CPTuningError(f"{folder} is no folder: --runner ray takes one of Parquet files.")
+        raise CPTuningError(
+            f"{folder} is not a folder: --runner ray needs a folder of Parquet files."
+        )
     parquet = files_package("pyarrow.parquet", folder)
     found = []
     for path in _parquet_files(folder):
         try:
             facts = parquet.read_metadata(folder / path)
-        except Exception as error:  # pyarrow may raise anything at all
-            raise CPTuningError(f"{folder / path} is not a whole Parquet file.") from error
+        except Exception as error:  # pyarrow may raise any exception.
+            raise CPTuningError(f"{folder / path} is not a valid Parquet file.") from error
         groups = range(facts.num_row_groups)
         found += [Block(path, g) for g in groups if facts.row_group(g).num_rows]
     if not found:
-        raise CPTuningError(f"{folder} holds no Parquet file with rows.")
+        raise CPTuningError(f"{folder} contains no Parquet file with rows.")
     return found
 
 
@@ -59,9 +61,9 @@ def _parquet_files(folder: Path) -> Iterator[str]:
 
 
 def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> None:
-    """Make the folder of answers, or find that it holds answers of this very job.
+    """Create the output folder, or check that it holds the output of this same job.
 
-    Files may have come to the source since; those it had must be as they were.
+    Files may have been added to the source since it was begun, but none may have changed.
     """
     job = {"model": _digest(model), "options": options}
     files = {path: _footer_digest(source / path) for path in _parquet_files(source)}
@@ -70,7 +72,7 @@ def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> N
         before = json.loads(path.read_text("utf-8"))
         if {name: before.get(name) for name in job} != job:
             raise CPTuningError(
-                f"{output} holds answers of another model or with other options: "
+                f"{output} contains predictions of another model or with other options: "
                 "choose another folder."
             )
         for name, digest in before["files"].items():
@@ -79,7 +81,9 @@ def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> N
                     f"{source / name} has changed since {output} was begun: choose another folder."
                 )
     elif output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise CPTuningError(f"{output} is there and holds no answers: choose another folder.")
+        raise CPTuningError(
+            f"{output} exists and is not the output of an earlier run: choose another folder."
+        )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -88,19 +92,19 @@ def begin(output: Path, source: Path, model: Path, options: dict[str, Any]) -> N
 
 
 def _footer_digest(path: Path) -> str:
-    """What tells a Parquet file from what it was: where its columns lie, and their extremes.
+    """A digest of a Parquet file's footer, which has the offsets and extremes of its columns.
 
-    It is read from the file's end, as a folder may hold more than can be read twice.
+    Only the end of the file is read, because a folder may be too large to be read twice.
     """
     with path.open("rb") as file:
-        file.seek(-8, 2)  # the length of the footer, and a mark
+        file.seek(-8, 2)  # The length of the footer and the magic number.
         length = int.from_bytes(file.read(4), "little")
         file.seek(-8 - length, 2)
         return f"{path.stat().st_size} {sha256(file.read(length)).hexdigest()}"
 
 
 def _digest(model: Path) -> str:
-    """What tells a model folder from any other."""
+    """A digest of all files of a model folder."""
     digest = sha256()
     for path in sorted(p for p in model.rglob("*") if p.is_file()):
         digest.update(path.relative_to(model).as_posix().encode())

@@ -1,4 +1,4 @@
-"""How Ray is found: the cluster of $RAY_ADDRESS, or one on this machine."""
+"""The connection to Ray: to the cluster at $RAY_ADDRESS, or to a new one on this machine."""
 
 import logging
 import os
@@ -8,8 +8,8 @@ from cptuning.extras import needed_for
 
 
 def connect_ray(workers: int) -> Any:
-    """The package ``ray``, connected; without a cluster, one starts here for so many workers."""
-    # Read when Ray is imported.
+    """The package ``ray``, connected; without $RAY_ADDRESS, to a new cluster on this machine."""
+    # Ray reads it when it is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with needed_for("--runner ray"):
         import ray
@@ -23,7 +23,7 @@ def connect_ray(workers: int) -> Any:
 
 
 def gpu_share(ray: Any, workers: int) -> float:
-    """How much of a GPU each worker gets, so that all have one: no worker has parts of two.
+    """The share of a GPU that each worker gets; no worker gets parts of two GPUs.
 
     >>> class Three:
     ...     cluster_resources = staticmethod(lambda: {"GPU": 3})

@@ -1,4 +1,4 @@
-"""A folder of Parquet files answered by the workers of a Ray cluster, each block written once."""
+"""Predictions for a folder of Parquet files by the workers of a Ray cluster."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _CHUNK = 1024
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """What to answer with what, and where the answers go: all in places every machine sees."""
+    """The model, the source and the output folder, all visible to every machine, and options."""
 
     model: Path
     source: Path
@@ -35,25 +35,25 @@ class PredictionJob:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done."""
+    """The result of a run."""
 
     predictions: Counter[str]
-    """Of the rows that were answered now."""
+    """The number of rows of each label in this run."""
     blocks: int
     skipped: int
-    """Blocks that an earlier run had finished."""
+    """The number of blocks that an earlier run had finished."""
 
 
 def predict_on_ray(job: PredictionJob, workers: int, advance: Callable[[int], None]) -> Summary:
-    """Answer every block that has no answers yet; ``advance`` hears of rows as they are done.
+    """Answer every block that has no output yet; ``advance`` is called with each number of rows.
 
-    Only the blocks' names go through Ray Data, so memory stays flat: a worker reads a block, and
-    gets the next one when it has written the answers. Ray starts a worker again that died, and
-    gives its block to somebody; since a file of answers appears under its name only when it is
-    whole, and a block has one name, no row is lost or there twice.
+    Only the names of blocks go through Ray Data, so memory stays flat: a worker reads a block and
+    gets the next one when it has written its output. If a worker dies, Ray restarts it and retries
+    its block. An output file gets its name only when it is complete, and each block has one name,
+    so no row is lost or duplicated.
     """
     blocks = blocks_of(job.source)
-    load(job.model)  # A mistake is told here, in one sentence, before anything is written.
+    load(job.model)  # Fails here, with a clear error, before anything is written.
     begin(job.output, job.source, job.model, _options(job))
     left = [block for block in blocks if not (job.output / block.answers).is_file()]
     counts: Counter[str] = Counter()
@@ -63,20 +63,20 @@ def predict_on_ray(job: PredictionJob, workers: int, advance: Callable[[int], No
                 raise CPTuningError(done["error"])
             counts.update(dict(zip(done["labels"], done["counts"], strict=True)))
             advance(sum(done["counts"]))
-        # What workers left that died; the others have nothing to write any more.
+        # Delete what workers that died have left; no worker is writing any more.
         for folder in {(job.output / block.answers).parent for block in blocks}:
             clear_unfinished(folder)
     return Summary(counts, len(blocks), skipped=len(blocks) - len(left))
 
 
 def _options(job: PredictionJob) -> dict[str, Any]:
-    """What the answers depend on besides model and texts."""
+    """What the predictions depend on besides the model and the texts."""
     places = ("model", "source", "output")
     return {name: value for name, value in asdict(job).items() if name not in places}
 
 
 def _done_on_ray(job: PredictionJob, blocks: Sequence[Block], workers: int) -> Any:
-    """What the workers say of each block, in no order."""
+    """The results of the workers, one per block, in any order."""
     ray = connect_ray(workers)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -104,7 +104,7 @@ class BlockPredictor:
         self.answers = PredictionColumns(self.predictor, job.probabilities, job.neighbours)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Answer one block; a user's mistake is reported, not retried."""
+        """Answer one block; an error of the user's is returned, so that Ray does not retry it."""
         block = Block(str(batch["path"][0]), int(batch["group"][0]))
         error, counts = "", Counter[str]()
         try:
@@ -118,7 +118,7 @@ class BlockPredictor:
         }
 
     def finish(self, block: Block) -> Counter[str]:
-        """Write the rows of a block with their answers, all at once; gives the labels' counts."""
+        """Write the rows of a block with their predictions, and return the count of each label."""
         path = str(self.job.source / block.path)
         added: list[dict[str, Any]] = []
         tables = iter_tables(
@@ -135,7 +135,7 @@ class BlockPredictor:
         return Counter(str(answer["prediction"]) for answer in added)
 
     def _write(self, block: Block, added: list[dict[str, Any]]) -> None:
-        """The row group as it was, down to its columns' types, with the answers behind it."""
+        """Write the row group unchanged, including its column types, with the added columns."""
         arrow = files_package("pyarrow", self.job.source)
         parquet = files_package("pyarrow.parquet", self.job.source)
         with parquet.ParquetFile(self.job.source / block.path) as file:
@@ -152,7 +152,7 @@ class BlockPredictor:
         write_whole(target, content.getvalue())
 
     def _columns(self, arrow: Any, answer: dict[str, Any]) -> dict[str, Any]:
-        """The types of the answers' columns: the same in every block, whatever is in it."""
+        """The types of the added columns, which are the same in every block."""
         labels = list(self.predictor.label_space.classes)
         if self.predictor.unknown_threshold is not None:
             labels.append(UNKNOWN)

@@ -1,4 +1,4 @@
-"""cptuning app: the web page."""
+"""cptuning app: the web app."""
 
 from threading import Event
 from typing import Annotated
@@ -14,9 +14,14 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 def app(
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; 127.0.0.1: this machine only.")
+        str,
+        typer.Option(
+            metavar="HOST", help="The address to listen on; 127.0.0.1 is this machine only."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 7860,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=1, max=65535, help="The port to listen on.")
+    ] = 7860,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the page in a browser.")
     ] = False,
@@ -24,7 +29,7 @@ def app(
     unknown_threshold: options.UnknownThreshold = "auto",
     settings: options.Settings = None,
 ) -> None:
-    """Open a web page: examples in, a classifier out, without a line of code."""
+    """Open a web page to label, train, review and use a classifier without writing code."""
     with needed_for("The page"):
         from cptuning.app.page import launch
     from cptuning.app.session import AppSettings
@@ -39,9 +44,9 @@ def app(
         port=port,
         browser=not no_browser,
     )
-    say(f"The page is at {page.local_url} (Ctrl-C ends it).")
+    say(f"The page is at {page.local_url} (press Ctrl-C to stop it).")
     if host not in _THIS_MACHINE:
-        warn("Everybody who reaches this address can use the page, and it asks for no password.")
+        warn("Anyone who can reach this address can use the page: it does not ask for a password.")
     try:
         Event().wait()
     finally:

@@ -1,4 +1,4 @@
-"""How the command speaks: messages on standard error, answers on standard output."""
+"""Output of the commands: messages on standard error, results on standard output."""
 
 import json
 import logging
@@ -16,29 +16,29 @@ import cptuning
 
 
 def say(message: str) -> None:
-    """Tell the user something that is no answer."""
+    """Print a message to standard error."""
     typer.echo(message, err=True)
 
 
 def warn(message: str) -> None:
-    """Tell the user something that may be wrong."""
+    """Print a warning to standard error."""
     say(f"warning: {message}")
 
 
 def print_json(answer: Any) -> None:
-    """An answer for a program: one line of JSON."""
+    """Print a result for programs: one line of JSON."""
     typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False, default=str))
 
 
 def output_console() -> Console:
-    """A console on standard output that takes texts as they are: no markup, no emoji codes."""
+    """A console on standard output that prints text as it is: no markup, no emoji codes."""
     return Console(markup=False, emoji=False, highlight=False)
 
 
 def print_table(
     rows: Iterable[Sequence[str]], header: Sequence[str] = (), numbers: int = 0
 ) -> None:
-    """An answer for people; the last ``numbers`` columns stand to the right."""
+    """Print a result for people; the last ``numbers`` columns are right-aligned."""
     table = Table(show_header=bool(header), box=None, pad_edge=False)
     listed = [list(row) for row in rows]
     width = len(header) or len(listed[0])
@@ -54,7 +54,7 @@ def print_table(
 
 
 def percent(share: float) -> str:
-    """A share as people read it.
+    """A share in percent.
 
     >>> percent(0.125)
     '12.5 %'
@@ -63,7 +63,7 @@ def percent(share: float) -> str:
 
 
 def rounded(share: float | None) -> float | None:
-    """A share as programs read it; None stays what it is.
+    """A share for JSON, rounded; None stays None.
 
     >>> rounded(1 / 3), rounded(None)
     (0.333333, None)
@@ -72,7 +72,7 @@ def rounded(share: float | None) -> float | None:
 
 
 def interval(low: float, high: float) -> str:
-    """An interval of shares as people read it.
+    """An interval of shares in percent.
 
     >>> interval(0.5, 0.75)
     '50.0 to 75.0 %'
@@ -81,7 +81,7 @@ def interval(low: float, high: float) -> str:
 
 
 def shown(text: str | tuple[str, str], longest: int = 200) -> str:
-    r"""A text, or both of a pair, on one line.
+    r"""A text, or both texts of a pair, on one line.
 
     >>> shown("two\nlines"), shown(("a", "b"))
     ('two lines', 'a | b')
@@ -91,32 +91,32 @@ def shown(text: str | tuple[str, str], longest: int = 200) -> str:
 
 
 class _OneLine(logging.Handler):
-    """Shows each warning of the library once, on a line."""
+    """Shows each warning of the library once, on one line."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._shown:
+            self._shown.add(message)
             warn(message)
 
 
 def prepare_libraries() -> None:
-    """Let nobody but cptuning speak: no bars, log lines or Python warnings of other packages.
+    """Silence progress bars, log lines and Python warnings of other packages.
 
-    And let torch's threads sleep while they wait for each other: on a machine that has other
-    work as well, threads that wait by spinning make training several times slower.
+    Also let torch's threads sleep while they wait for each other: on a busy machine, threads that
+    spin make training several times slower.
     """
-    # Read when these packages are imported, which is later.
+    # The packages read these when they are imported, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    if not sys.warnoptions:  # Nobody asked for them with python -W.
+    if not sys.warnoptions:  # Not requested with python -W.
         warnings.simplefilter("ignore")
     logger = logging.getLogger(cptuning.__name__)
     logger.handlers = [h for h in logger.handlers if not isinstance(h, _OneLine)]

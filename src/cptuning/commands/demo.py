@@ -1,4 +1,4 @@
-"""cptuning demo: the whole thing on the examples in the package, in about a minute."""
+"""cptuning demo: train and try models on the package's sample data, in about a minute."""
 
 import time
 from importlib.resources import as_file, files
@@ -15,7 +15,7 @@ from cptuning.reporting.durations import format_duration
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.evaluation_report import report_html, verdict
 
-# Fewer than the preset would take for these: two trainings are to fit into a minute.
+# Fewer than the preset would use, so that two trainings fit into a minute.
 _STEPS = 20
 _FAST_STEPS = 3
 
@@ -34,13 +34,14 @@ _NEW_TEXTS = (
 
 def demo(
     output: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="The folder for what the demo makes.")
+        Path, typer.Option(metavar="FOLDER", help="The folder for the models and the report.")
     ] = Path("demo-output"),
     fast: Annotated[
-        bool, typer.Option("--fast", help="Three steps only: to see it run, not to see it learn.")
+        bool,
+        typer.Option("--fast", help="Train for three steps only: it runs, but hardly learns."),
     ] = False,
 ) -> None:
-    """Train on the package's customer messages, and show what the model does."""
+    """Train on sample customer messages, and show what the model can do."""
     from cptuning.storage import check_place, read_facts
 
     steps = _FAST_STEPS if fast else _STEPS
@@ -48,18 +49,18 @@ def demo(
     for place in (messages, pairs):
         check_place(place)
 
-    typer.echo("1. Customer messages: which of six departments should read them?")
+    typer.echo("1. Customer messages: which of six departments should handle them?")
     classifier, evaluation = _task("messages", steps, messages)
-    typer.echo("\n2. Some right answers, with the examples they rest on")
+    typer.echo("\n2. Some correct answers, with the examples that explain them")
     shown = _some_right_answers(evaluation)
     for answer in explanations(classifier.predictor_, evaluation.examples.take(shown), 2):
         typer.echo()
         print_explanation(answer)
-    typer.echo(f"\n3. A new class, {_NEW_CLASS}, from three examples and without training")
+    typer.echo(f"\n3. A new class, {_NEW_CLASS}, from three examples, without training")
     _show_new_class(classifier)
     typer.echo("\n4. Pairs: do two customers ask the same question?")
     _task("same_question", steps, pairs)
-    typer.echo("   Pairs are hard for the small embedded backbone: name a larger one for them.")
+    typer.echo("   Pairs are hard for the small embedded backbone: use a larger one for them.")
 
     report = output / "report.html"
     page = report_html(evaluation, read_facts(messages), model="messages", test="messages_test.csv")
@@ -69,7 +70,7 @@ def demo(
 
 
 def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
-    """Train on one of the data sets, compare with the baselines and save the model."""
+    """Train on one of the data sets, compare with baselines and save the model."""
     from cptuning import CPTuningClassifier
 
     train, test = _read(f"{name}_train"), _read(f"{name}_test")
@@ -79,9 +80,11 @@ def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
     classifier.fit(train.examples, train.labels)
     seconds = time.monotonic() - began
     evaluation = Evaluation.of(classifier.predictor_, test.examples, list(test.labels or []))
-    typer.echo(f"   trained in {format_duration(seconds)}; right on {len(test.examples)} new ones:")
+    typer.echo(
+        f"   trained in {format_duration(seconds)}; accuracy on {len(test.examples)} new ones:"
+    )
     for title, accuracy in (
-        ("always the commonest class", evaluation.confusion.majority),
+        ("always the most frequent class", evaluation.confusion.majority),
         ("TF-IDF + logistic regression", _baseline(train, test)),
         ("CP-Tuning", evaluation.confusion.accuracy),
     ):
@@ -97,7 +100,7 @@ def _read(name: str) -> Table:
 
 
 def _baseline(train: Table, test: Table) -> float:
-    """The accuracy of counting words, with which any method should be compared."""
+    """The accuracy of a bag of words, which any method should be compared with."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -112,7 +115,7 @@ def _joined(examples: Examples) -> list[str]:
 
 
 def _some_right_answers(evaluation: Evaluation, count: int = 3) -> list[int]:
-    """The first test texts of different classes that were answered rightly."""
+    """The first test texts of different classes that were answered correctly."""
     chosen: dict[Any, int] = {}
     for row, right in enumerate(evaluation.right):
         if right and len(chosen) < count:

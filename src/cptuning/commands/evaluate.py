@@ -1,4 +1,4 @@
-"""cptuning evaluate: how good a model is on labelled texts, in figures and as a report."""
+"""cptuning evaluate: how good a model is on labelled texts, as metrics and as a report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,10 +26,10 @@ from cptuning.reporting.html import check_writable
 def evaluate(
     model: options.Model,
     test: Annotated[
-        str, typer.Argument(metavar="TEST", help="A file with labelled texts; - is stdin.")
+        str, typer.Argument(metavar="TEST", help="A file of labelled texts; - is stdin.")
     ],
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")
+        Path | None, typer.Option(metavar="FILE", help="Write a report as an HTML file.")
     ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
@@ -61,22 +61,22 @@ def evaluate(
 
 
 def cautions(evaluation: Evaluation) -> list[str]:
-    """What to know before believing the figures."""
+    """What to know before trusting the metrics."""
     lines = []
     foreign = evaluation.foreign_labels
     if foreign:
         named = ", ".join(f"{label!r} ({n})" for label, n in foreign.items())
-        lines.append(f"the model does not know the label {named}: these texts count as wrong.")
+        lines.append(f"the model does not know the label {named}: its texts count as wrong.")
     if evaluation.overlap:
         lines.append(
             f"{evaluation.overlap} of the {len(evaluation.truth)} texts are among the model's own "
-            "examples: the accuracy flatters it."
+            "examples: the accuracy is too optimistic."
         )
     return lines
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """The figures for people."""
+    """Print the metrics for people."""
     confusion = evaluation.confusion
     error = evaluation.calibration_error
     rows = [
@@ -86,14 +86,14 @@ def print_evaluation(evaluation: Evaluation) -> None:
             f"95 % interval {interval(*evaluation.interval)}",
         ),
         ("macro-F1", percent(confusion.macro_f1), f"over {len(confusion.classes)} classes"),
-        ("majority", percent(confusion.majority), "always the commonest class"),
-        ("texts", str(confusion.n), f"{confusion.right} answered rightly"),
+        ("majority", percent(confusion.majority), "always the most frequent class"),
+        ("texts", str(confusion.n), f"{confusion.right} answered correctly"),
     ]
     if error is not None:
         rows.append(("calibration", percent(error), "mean gap between confidence and accuracy"))
     unknown = int((~evaluation.answered).sum())
     if unknown:
-        rows.append(("unknown", str(unknown), "texts far from every example"))
+        rows.append(("unknown", str(unknown), "texts unlike every example"))
     print_table(rows)
     typer.echo()
     print_table(

@@ -1,4 +1,4 @@
-"""cptuning explain: an answer with the labelled examples that speak for it."""
+"""cptuning explain: a prediction with the labelled examples that explain it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,28 +15,31 @@ from cptuning.inference import Evidence, Predictor
 
 def explain(
     model: options.Model,
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="A text.")] = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The text.")] = None,
     second: Annotated[
         str | None,
         typer.Option(
-            "--text-b", metavar="TEXT", help="The second text of a pair; with --file its column."
+            "--text-b",
+            metavar="TEXT",
+            help="The second text of a pair; with --file, its column.",
         ),
     ] = None,
     file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A file with texts; - is stdin.")
+        str | None, typer.Option(metavar="FILE", help="A file of texts; - is stdin.")
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--text", metavar="COLUMN", help="With --file: the text's column.")
+        str | None,
+        typer.Option("--text", metavar="COLUMN", help="With --file, the column of the text."),
     ] = None,
     k: Annotated[
         int, typer.Option("-k", metavar="K", min=1, help="How many examples to show.")
     ] = 3,
     as_json: options.Json = False,
 ) -> None:
-    """Answer a text, or the texts of a file, and show the nearest labelled examples of that class.
+    """Classify a text, or the texts of a file, and show the nearest examples of that class.
 
-    An example of another class that is nearer still is shown as well.
-    With --json, one object a line.
+    An example of another class that is even nearer is shown as well.
+    With --json, prints one object per line.
     """
     from cptuning.storage import load
 
@@ -71,13 +74,13 @@ def _examples(
     elif pairs and second is None:
         raise CPTuningError(f"The model {model} takes pairs: give the second text with --text-b.")
     elif not pairs and second is not None:
-        raise CPTuningError(f"The model {model} takes single texts: leave --text-b out.")
+        raise CPTuningError(f"The model {model} takes single texts: omit --text-b.")
     else:
         yield Examples((str(text),), None if second is None else (second,))
 
 
 def explanations(predictor: Predictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
-    """Answers as JSON can hold them, each with the reasons for it."""
+    """Predictions as JSON objects, each with its explanation."""
     answered = predictor.answer(examples)
     labels = answered.labels.tolist()
     found = predictor.reasons(answered.embeddings, labels, k)
@@ -103,17 +106,17 @@ def _example(example: Evidence) -> dict[str, Any]:
 
 
 def print_explanation(answer: dict[str, Any]) -> None:
-    """An answer for people: the text, its label, and the reasons."""
+    """Print a prediction for people: the text, its label, and the explanation."""
     console = output_console()
     console.print(shown(answer["text"]), style="bold")
     if answer["confidence"] is None:
-        console.print(f"  {answer['prediction']}; nearest to it are")
+        console.print(f"  {answer['prediction']}; the nearest examples are")
     else:
         sure = percent(answer["confidence"])
-        console.print(f"  {answer['prediction']} ({sure}), because it is like")
+        console.print(f"  {answer['prediction']} ({sure}), because it is similar to")
     _print_examples(answer["neighbours"])
     if answer["against"] is not None:
-        console.print("  though nearer still is")
+        console.print("  although this is even nearer")
         _print_examples([answer["against"]])
 
 

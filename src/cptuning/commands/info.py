@@ -1,4 +1,4 @@
-"""cptuning info: what a model folder holds, without loading the model."""
+"""cptuning info: what a model folder contains, without loading the model."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from cptuning.commands.console import percent, print_json, print_table
 
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
-    """Show the facts of a model: classes, data, accuracy, settings, versions."""
+    """Describe a model: its classes, training data, accuracy, settings and versions."""
     from cptuning.data import read_lessons
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, read_facts
@@ -44,7 +44,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         ("backbone", str(facts["parameters"].get("backbone", "embedded"))),
         ("prompt", facts["layout"]["template"]),
         *((title, str(value)) for title, value in search.items()),
-        ("steps kept", str(training["best_step"])),
+        ("steps", str(training["best_step"])),
         ("seed", str(training["seed"])),
         ("unknown below", "never" if threshold is None else f"a similarity of {threshold:.3f}"),
         *([] if lead is None else [("looks again at", f"leads below {lead:.4f}")]),

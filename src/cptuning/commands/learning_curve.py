@@ -1,4 +1,4 @@
-"""cptuning learning-curve: would more labels help, and how is that known."""
+"""cptuning learning-curve: whether more labels would help."""
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -22,23 +22,24 @@ _BAR = 30
 
 def learning_curve(
     train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="A file with labelled examples; - is stdin.")
+        str, typer.Argument(metavar="TRAIN", help="A file of labelled examples; - is stdin.")
     ],
     test: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Labelled texts to test on; without it, cross-fitted."),
+        typer.Option(metavar="FILE", help="A file of labelled texts to test on; else cross-fits."),
     ] = None,
     sizes: Annotated[
         str,
         typer.Option(
-            metavar="NUMBERS", help="Examples a class, such as 2,4,8; auto: doubling up to all."
+            metavar="NUMBERS",
+            help="Examples per class, such as 2,4,8; auto doubles from 2 up to all examples.",
         ),
     ] = "auto",
     repeats: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often to draw and train.")
+        int, typer.Option(metavar="N", min=1, help="How many times to sample and train.")
     ] = 3,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the curve as .html or .png.")
+        Path | None, typer.Option(metavar="FILE", help="Write the curve as an .html or .png file.")
     ] = None,
     method: options.Method = "cp-tuning",
     backbone: options.Backbone = "embedded",
@@ -55,10 +56,10 @@ def learning_curve(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell whether more labels would help: accuracy against examples a class.
+    """Measure whether more labels would help: accuracy by examples per class.
 
-    Each repeat trains on ever larger parts of the data, every part inside the next. Ctrl-C shows
-    what was measured until then.
+    Each repeat trains on growing subsets of the data, each contained in the next. Ctrl-C stops
+    and shows what was measured so far.
     """
     from cptuning.registry import make_classifier
 
@@ -105,7 +106,7 @@ def learning_curve(
                 repeat, place = divmod(number, len(wanted))
                 accuracy = curve.accuracies[wanted[place]][-1]
                 say(
-                    f"repeat {repeat + 1} of {repeats}, {wanted[place]} examples a class: "
+                    f"repeat {repeat + 1} of {repeats}, {wanted[place]} examples per class: "
                     f"{percent(accuracy)}"
                 )
         stopped = False
@@ -122,7 +123,7 @@ def learning_curve(
     else:
         _print(curve)
     if stopped:
-        say("Stopped: this is what was measured until then.")
+        say("Stopped: this is what was measured so far.")
         raise typer.Exit(130)
 
 
@@ -135,7 +136,7 @@ def _test_data(test: str | None, columns: ColumnOptions, data: LabelledData) -> 
 
 
 def _sizes(words: str, largest: int) -> list[int]:
-    """The sizes that were asked for and that there are examples for."""
+    """The requested sizes for which there are enough examples."""
     if words == "auto":
         return default_sizes(largest)
     try:
@@ -143,7 +144,7 @@ def _sizes(words: str, largest: int) -> list[int]:
     except ValueError:
         sizes = [0]
     if sizes[0] < 1:
-        raise CPTuningError(f"--sizes is {words!r}: give numbers from 1 on, such as 2,4,8.")
+        raise CPTuningError(f"--sizes is {words!r}: give positive numbers, such as 2,4,8.")
     possible = [size for size in sizes if size <= largest]
     if not possible:
         raise CPTuningError(
@@ -151,7 +152,7 @@ def _sizes(words: str, largest: int) -> list[int]:
         )
     if len(possible) < len(sizes):
         left = ", ".join(str(size) for size in sizes if size > largest)
-        say(f"Left out: {left} (no class has more than {largest} examples to train on).")
+        say(f"Skipped: {left} (no class has more than {largest} examples to train on).")
     return possible
 
 
@@ -161,5 +162,5 @@ def _print(curve: LearningCurve) -> None:
         for p in curve.points()
     ]
     rows.append(("", percent(curve.majority), "majority", "░" * round(_BAR * curve.majority)))
-    print_table(rows, header=("examples a class", "accuracy", "95 % interval", ""))
+    print_table(rows, header=("examples per class", "accuracy", "95 % interval", ""))
     typer.echo(f"\n{curve.verdict}\n{RULE}")

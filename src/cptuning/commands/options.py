@@ -1,4 +1,4 @@
-"""The options that several commands share, with one name and one help text each."""
+"""The options that several commands share, each with one name and one help text."""
 
 import json
 from difflib import get_close_matches
@@ -21,56 +21,65 @@ SecondTextColumn = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="The column of the label.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
-Method = Annotated[str, typer.Option(metavar="NAME", help="See `cptuning methods`.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
+Method = Annotated[
+    str, typer.Option(metavar="NAME", help="The method to train: see `cptuning methods`.")
+]
 Backbone = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="embedded, the folder of a masked language model, or a hub id."
+        metavar="NAME",
+        help="The language model: embedded, the folder of a masked language model, or a hub id.",
     ),
 ]
 Task = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="One of the paper's data sets, whose template and words to use."
+        metavar="NAME", help="Use the template and label words of one of the paper's data sets."
     ),
 ]
 Template = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help='What stands around a text, such as "{a} It was [MASK]."'),
+    typer.Option(metavar="TEXT", help='The prompt, such as "{a} It was [MASK]."'),
 ]
 LabelWords = Annotated[
     str | None,
-    typer.Option(metavar="WORDS", help="A word for each label, such as good=great,bad=terrible."),
+    typer.Option(metavar="WORDS", help="One word per label, such as good=great,bad=terrible."),
 ]
 Preset = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="default; paper: as the method's authors have it; released (cp-tuning).",
+        help="The settings to start from: default, paper, or released (cp-tuning only).",
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(metavar="N", min=0, help="The same seed gives the same model on a CPU.")
+    int,
+    typer.Option(
+        metavar="N", min=0, help="The random seed; on a CPU, the same seed gives the same model."
+    ),
 ]
 UnknownThreshold = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|NUMBER", help='Answer "unknown" to texts less similar to any example.'
+        metavar="auto|NUMBER",
+        help='Answer "unknown" if the similarity to every example is below this; auto chooses it.',
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda …")]
+Device = Annotated[
+    str, typer.Option(metavar="NAME", help="The device: auto, cpu, cuda, cuda:1 and so on.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the method, such as steps=60 or loss=circle; may be repeated.",
+        help="A setting of the method, such as steps=60 or loss=circle; can be repeated.",
     ),
 ]
 
-# Settings of the classifier that have an option of their own, or make no sense in a command.
+# Parameters of the classifier that have an option of their own, or make no sense in a command.
 _NOT_SET = (
     "task",
     "backbone",
@@ -87,7 +96,7 @@ _NOT_SET = (
 
 
 def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[str, Any]:
-    """A method's settings in ``name=value`` words; a value is JSON, or else a plain word.
+    """The settings in ``name=value`` arguments; a value is JSON, or else a string.
 
     >>> parse_settings(["steps=60", "loss=circle", "relaxation=false"])
     {'steps': 60, 'loss': 'circle', 'relaxation': False}
@@ -112,7 +121,7 @@ def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[s
 
 
 def parse_prompt(task: str | None, template: str | None, label_words: str | None) -> dict[str, Any]:
-    """The parameters that say what a text is asked, as far as they are given.
+    """The parameters of the prompt that are given.
 
     >>> parse_prompt(None, "{a} It was [MASK].", "good=great,bad=terrible")
     {'template': '{a} It was [MASK].', 'label_words': {'good': 'great', 'bad': 'terrible'}}
@@ -131,7 +140,7 @@ def parse_prompt(task: str | None, template: str | None, label_words: str | None
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:
-    """The parameter of ``--unknown-threshold``, if it is given: "auto" or a similarity.
+    """The parameter ``unknown_threshold``, if it is given: "auto" or a similarity.
 
     >>> parse_threshold("auto"), parse_threshold("0.4"), parse_threshold(None)
     ({'unknown_threshold': 'auto'}, {'unknown_threshold': 0.4}, {})
@@ -153,7 +162,7 @@ def parse_threshold(given: str | None) -> dict[str, Any]:
 
 def _no_such_setting(name: str, known: list[str]) -> str:
     if name in _NOT_SET:
-        return f"{name} is no setting of the method: see the other options with --help."
+        return f"{name} can't be set with --set: see the other options with --help."
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}."
     return f"There is no setting {name!r}: {hint}"

@@ -1,4 +1,4 @@
-"""cptuning predict: a file of texts in, the same rows with their labels out."""
+"""cptuning predict: classify the texts of a file, and write its rows with the labels."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ from cptuning.reporting.prediction_columns import PredictionColumns
 if TYPE_CHECKING:
     from cptuning.cluster.prediction import PredictionJob
 
-# Enough to fill batches of one length; little enough to see answers come.
+# Enough rows for batches of texts of similar length, few enough for frequent output.
 _CHUNK = 256
 
 
@@ -32,25 +32,26 @@ def predict(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="A file with texts; - is stdin. With --runner ray, a folder."
+            metavar="FILE", help="A file of texts; - is stdin. With --runner ray, a folder."
         ),
     ],
     output: Annotated[
-        str, typer.Option(metavar="FILE", help="The file to write; - is stdout.")
+        str, typer.Option(metavar="FILE", help="The output file; - is stdout.")
     ] = STANDARD_STREAM,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="A column for each class's probability.")
+        bool, typer.Option("--probabilities", help="Add a column with each class's probability.")
     ] = False,
     neighbours: Annotated[
         int,
         typer.Option(
             metavar="K",
             min=0,
-            help="Columns for the K nearest examples of the class it gets.",
+            help="Add columns with the K nearest examples of the predicted class.",
         ),
     ] = 0,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Of stdin and stdout: csv, tsv or jsonl.")
+        str | None,
+        typer.Option(metavar="NAME", help="The format of stdin and stdout: csv, tsv or jsonl."),
     ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
@@ -58,42 +59,41 @@ def predict(
         str,
         typer.Option(
             metavar="NAME",
-            help="local; ray: a folder of Parquet files, on the cluster of $RAY_ADDRESS or here.",
+            help="local, or ray for a folder of Parquet files, on the cluster at $RAY_ADDRESS.",
         ),
     ] = "local",
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many workers of Ray share the folder.")
+        int, typer.Option(metavar="N", min=1, help="How many Ray workers share the folder.")
     ] = 1,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Label texts: adds the columns prediction and confidence.
+    """Classify the texts of a file: adds the columns prediction and confidence.
 
-    With --neighbours there are also columns for an example against the answer: one of another class
-    that is nearer than all of these. The rows are read, answered and written piece by piece, so a
-    file may be of any size. The confidence is empty where the answer is "unknown". --json prints a
-    summary, not the rows.
+    --neighbours also adds columns for an example against the prediction: one of another class that
+    is even nearer. Rows are read and written in chunks, so a file may have any size. The confidence
+    is empty where the prediction is "unknown". --json prints a summary instead of the rows.
 
-    With --runner ray, FILE and --output are folders that every machine sees. Each row group of
-    a Parquet file becomes a file of answers; a run that was stopped goes on where it was when it
-    is started again.
+    With --runner ray, FILE and --output are folders that every machine can access. Each row group
+    of a Parquet file becomes one output file; a run that was stopped continues when it is started
+    again.
     """
     if runner == "ray":
         from cptuning.cluster.prediction import PredictionJob
 
         _require_folders(file, output, format)
-        # Workers have folders of their own to be in.
+        # Workers have their own working directories.
         folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
         job = PredictionJob(*folders, probabilities, neighbours, text, text_b)
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:
-        raise CPTuningError("--runner is local, or ray; --workers is for ray.")
+        raise CPTuningError("--runner must be local or ray, and --workers needs --runner ray.")
     from cptuning.storage import load
 
     if as_json and output == STANDARD_STREAM:
         raise CPTuningError(
-            "--json prints a summary where the rows go already: "
+            "--json prints its summary to stdout, where the rows go: "
             "name a file with --output, or use --format jsonl for rows as JSON."
         )
     into, outof = _formats(file, output, format)
@@ -120,8 +120,8 @@ def predict(
 def _require_folders(file: str, output: str, format: str | None) -> None:
     if STANDARD_STREAM in (file, output) or format is not None:
         raise CPTuningError(
-            "--runner ray goes from a folder of Parquet files to another: name both, the second "
-            "one with --output, and no --format."
+            "--runner ray reads a folder of Parquet files and writes another: name both, the "
+            "second with --output, and omit --format."
         )
 
 
@@ -129,7 +129,7 @@ def _predict_on_ray(job: "PredictionJob", workers: int, quiet: bool, as_json: bo
     from cptuning.cluster.prediction import predict_on_ray
 
     began = time.monotonic()
-    # Ray tells of workers that died on standard output, where our answer goes.
+    # Ray reports workers that died on standard output, where our result goes.
     with _counter(quiet) as advance, redirect_stdout(sys.stderr):
         summary = predict_on_ray(job, workers, advance)
     counts = summary.predictions
@@ -147,21 +147,21 @@ def _predict_on_ray(job: "PredictionJob", workers: int, quiet: bool, as_json: bo
         spent = format_duration(time.monotonic() - began)
         say(
             f"{counts.total()} rows written to {job.output} in {spent}; {summary.skipped} of "
-            f"{summary.blocks} blocks were finished before."
+            f"{summary.blocks} blocks were already finished."
         )
 
 
 def _formats(file: str, output: str, format: str | None) -> tuple[str | None, str | None]:
-    """The formats of what is read and of what is written, where the names don't tell."""
+    """The formats to read and to write, where the file names don't determine them."""
     streams = [path for path in (file, output) if path == STANDARD_STREAM]
     if format is not None and not streams:
         raise CPTuningError(
-            "--format is for standard input and output: a file's kind is known by its ending."
+            "--format is only for stdin and stdout: the format of a file is known by its suffix."
         )
     into = format if file == STANDARD_STREAM else None
     if output != STANDARD_STREAM:
         return into, None
-    # Out comes what went in, if it can pass through a pipe.
+    # The output has the format of the input, if it can be written to a stream.
     kind = format or table_format(file, into)
     return into, kind if kind in TEXT_FORMATS else None
 

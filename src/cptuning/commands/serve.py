@@ -1,4 +1,4 @@
-"""cptuning serve: models over HTTP."""
+"""cptuning serve: serve models over HTTP."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from cptuning.commands import options
 from cptuning.commands.console import say
 from cptuning.serving.limits import Limits
 
-_USUAL = Limits()
+_DEFAULTS = Limits()
 
 
 def serve(
@@ -19,42 +19,55 @@ def serve(
     ],
     host: Annotated[
         str,
-        typer.Option(metavar="HOST", help="Beyond this machine only with CPTUNING_API_KEYS set."),
+        typer.Option(
+            metavar="HOST",
+            help="The address to listen on; one that others can reach needs CPTUNING_API_KEYS.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="0 takes any free one.")
+        int,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="The port to listen on; 0 takes any free port."
+        ),
     ] = 8000,
     default: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of several models, the one that /predict asks."),
+        typer.Option(metavar="NAME", help="Which of several models /predict uses."),
     ] = None,
     device: options.Device = "auto",
     batch_rows: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Read up to N texts of many requests at once."),
-    ] = _USUAL.batch_rows,
+        typer.Option(metavar="N", min=1, help="The maximum number of texts per batch."),
+    ] = _DEFAULTS.batch_rows,
     batch_wait: Annotated[
-        float, typer.Option(metavar="MS", min=0, help="Wait so long for more of them.")
-    ] = 1000 * _USUAL.batch_wait,
+        float,
+        typer.Option(
+            metavar="MS", min=0, help="How long a request waits for others to batch with."
+        ),
+    ] = 1000 * _DEFAULTS.batch_wait,
     queue: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Let up to N texts wait; refuse more with 429.")
-    ] = _USUAL.queue_rows,
+        int,
+        typer.Option(
+            metavar="N", min=1, help="The maximum number of waiting texts; more get status 429."
+        ),
+    ] = _DEFAULTS.queue_rows,
     timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, help="Wait so long for a request, or an answer.")
-    ] = _USUAL.seconds,
+        float,
+        typer.Option(metavar="S", min=0.1, help="The timeout of a request and of its answer."),
+    ] = _DEFAULTS.seconds,
     max_texts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most texts of a request.")
-    ] = _USUAL.texts,
+        int, typer.Option(metavar="N", min=1, help="The maximum number of texts per request.")
+    ] = _DEFAULTS.texts,
     max_characters: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The longest text.")
-    ] = _USUAL.characters,
+        int, typer.Option(metavar="N", min=1, help="The maximum number of characters per text.")
+    ] = _DEFAULTS.characters,
     max_body: Annotated[
-        int, typer.Option(metavar="KIB", min=1, help="The largest body of a request.")
-    ] = _USUAL.body_bytes // 1024,
+        int, typer.Option(metavar="KIB", min=1, help="The maximum size of a request body.")
+    ] = _DEFAULTS.body_bytes // 1024,
 ) -> None:
-    """Answer over HTTP: POST /predict, /embed, /examples; the page /docs tells the rest.
+    """Serve models over HTTP: POST /predict, /embed and /examples; /docs describes the API.
 
-    API keys come from the environment variable CPTUNING_API_KEYS, with commas between them.
+    The environment variable CPTUNING_API_KEYS sets API keys, separated by commas.
     """
     from cptuning.serving.server import serve as serve_forever
 
@@ -74,5 +87,5 @@ def serve(
         limits=limits,
         device=device,
         default=default,
-        announce=lambda what: say(f"Serving {what}, with a page to try it at /docs."),
+        announce=lambda what: say(f"Serving {what}; try it at /docs."),
     )

@@ -13,21 +13,23 @@ from cptuning.inference.suggestion import suggestions
 def suggest(
     model: options.Model,
     pool: Annotated[
-        str, typer.Argument(metavar="POOL", help="A file with texts to choose from; - is stdin.")
+        str, typer.Argument(metavar="POOL", help="A file of texts to choose from; - is stdin.")
     ],
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many to suggest.")] = 20,
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, help="How many texts to suggest.")
+    ] = 20,
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the rows, with an empty label to fill in."),
+        typer.Option(metavar="FILE", help="Write the rows, with an empty label column to fill in."),
     ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which texts to label next: unsure ones, and no two that teach the same.
+    """Suggest which texts to label next: uncertain ones that differ from each other.
 
-    Texts that the model knows already are left out. Fill in the labels of the file that --output
-    writes, and teach them with `cptuning add`.
+    Texts that the model already has as examples are skipped. Fill in the labels in the file that
+    --output writes, and add them with `cptuning add`.
     """
     from cptuning.storage import load
 
@@ -48,4 +50,4 @@ def suggest(
         )
     elif output is None:
         rows = [(shown(s.text, 120), str(s.guess), percent(s.uncertainty)) for s in found]
-        print_table(rows, header=("label next", "guess", "unsure"), numbers=1)
+        print_table(rows, header=("label next", "guess", "uncertainty"), numbers=1)

@@ -1,4 +1,4 @@
-"""Labelled files as the commands read them, and what can be said of one before it is used."""
+"""Labelled files as the commands read them, and checks of one before it is used."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -21,7 +21,7 @@ class ColumnOptions:
     label: str | None = None
 
     def read_labelled(self, path: str) -> Table:
-        """A file whose every row has a label."""
+        """Read a file in which every row must have a label."""
         return read_table(
             path, text=self.text, text_b=self.text_b, label=self.label, need_label=True
         )
@@ -33,7 +33,7 @@ def labels_of(table: Table) -> list[Hashable]:
 
 
 def described(table: Table, path: str) -> str:
-    """What was read, in one line.
+    """A summary of a labelled file in one line.
 
     >>> from cptuning.data import Examples
     >>> examples = Examples(("hello", "good morning", "bye"))
@@ -52,7 +52,7 @@ def described(table: Table, path: str) -> str:
 
 
 def oddities(table: Table, path: str) -> list[str]:
-    """What looks like a mistake in labelled data: empty and repeated texts, two labels for one.
+    """What looks like a mistake in labelled data: empty texts, repeats, contradicting labels.
 
     >>> from cptuning.data import Examples
     >>> examples = Examples(("hello", "hello", "bye", "bye"))
@@ -95,7 +95,7 @@ def oddities(table: Table, path: str) -> list[str]:
 
 
 def folder_name(folder: Path) -> str:
-    """What to call a model: the name of its folder.
+    """The name of a model: that of its folder.
 
     >>> folder_name(Path("models/shop/"))
     'shop'

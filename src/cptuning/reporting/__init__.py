@@ -1,4 +1,4 @@
-"""What is said about a model: figures, pictures, the report and the learning curve."""
+"""Reports on models: metrics, figures, the HTML report and the learning curve."""
 
 from cptuning.reporting.evaluation import ConfidentError, Evaluation
 from cptuning.reporting.evaluation_report import report_html

@@ -1,4 +1,4 @@
-"""Would more labels help? Training on ever larger parts of the data tells."""
+"""Measure a learning curve: train on growing subsets of the data, and test each model."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
@@ -11,11 +11,11 @@ from cptuning.reporting.learning_curve import LearningCurve
 from cptuning.reporting.metrics import ConfusionMatrix
 
 TrainAndPredict = Callable[[Examples, list[Hashable], Examples, int], Sequence[Hashable]]
-"""Trains on examples and labels, answers the test examples; the last argument is a seed."""
+"""Trains on examples and labels, and predicts the test examples; the last argument is a seed."""
 
 
 def default_sizes(largest: int) -> list[int]:
-    """2, 4, 8 ... and what there is at most.
+    """2, 4, 8 and so on, and the largest size.
 
     >>> default_sizes(16), default_sizes(11), default_sizes(1)
     ([2, 4, 8, 16], [2, 4, 8, 11], [1])
@@ -25,7 +25,7 @@ def default_sizes(largest: int) -> list[int]:
 
 
 def nested_subsets(labels: Sequence[Hashable], sizes: Sequence[int], seed: int) -> list[IntArray]:
-    """The rows of each size: up to so many of each class, every subset inside the next.
+    """The rows for each size: up to that many per class, every subset contained in the next.
 
     >>> small, large = nested_subsets(["a", "b"] * 4, [1, 3], seed=0)
     >>> len(small), len(large), set(small) <= set(large)
@@ -41,7 +41,7 @@ def nested_subsets(labels: Sequence[Hashable], sizes: Sequence[int], seed: int) 
 
 
 def largest_size(data: LabelledData, test: LabelledData | None, repeats: int) -> int:
-    """The most examples a class that training can have in every repeat.
+    """The largest number of examples per class that every repeat can train on.
 
     >>> data = LabelledData(Examples(("t",) * 8), ["a", "b"] * 4)
     >>> largest_size(data, data, 3), largest_size(data, None, 3)
@@ -54,10 +54,10 @@ def largest_size(data: LabelledData, test: LabelledData | None, repeats: int) ->
 def rounds(
     data: LabelledData, test: LabelledData | None, repeats: int
 ) -> Iterator[tuple[LabelledData, LabelledData]]:
-    """What each repeat trains on and is tested on.
+    """The training data and the test data of each repeat.
 
-    With a test set: all the data, and the test set. Without one, cross-fitted: the data is dealt
-    into as many folds as there are repeats (two at least), and each repeat tests on one of them.
+    With a test set, these are all the data and the test set. Without one, the data is split into
+    as many folds as there are repeats (at least two), and each repeat tests on one of them.
 
     >>> data = LabelledData(Examples(tuple("uvwxyz")), ["a", "b"] * 3)
     >>> [(len(train.labels), len(held_out.labels)) for train, held_out in rounds(data, None, 3)]
@@ -70,8 +70,8 @@ def rounds(
     commonest = max(data.labels.count(label) for label in set(data.labels))
     if commonest < folds:
         raise CPTuningError(
-            f"Cross-fitting {folds} folds needs a class with at least {folds} examples: "
-            "give a test file with --test, or add examples."
+            f"Cross-fitting with {folds} folds needs a class with at least {folds} examples: "
+            "name a test file with --test, or add examples."
         )
     fold_of = stratified_folds(data.labels, folds, seed=0)
     for repeat in range(repeats):
@@ -90,10 +90,10 @@ def measure(
     seed: int,
     answer: TrainAndPredict,
 ) -> Iterator[LearningCurve]:
-    """The curve as it grows: after every training, so that it can be stopped at any time.
+    """The curve after every training, so that the measurement can be stopped at any time.
 
-    Repeats come one after the other, each with all its sizes: whenever one stops, every size has
-    been measured about as often as the others.
+    Each repeat covers all sizes before the next one begins, so that whenever it is stopped, all
+    sizes have been measured about equally often.
     """
     tested = test.labels if test is not None else data.labels
     n_answers = len(tested)

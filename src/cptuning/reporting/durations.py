@@ -1,8 +1,8 @@
-"""Figures in words."""
+"""Durations as text."""
 
 
 def format_duration(seconds: float) -> str:
-    """A span of time, no more precise than it is known.
+    """A duration in suitable units, rounded.
 
     >>> format_duration(0.3), format_duration(42.4), format_duration(260), format_duration(5000)
     ('1 s', '42 s', '4 min', '1 h 23 min')

@@ -1,4 +1,4 @@
-"""A fitted model's answers to labelled texts, with all that a report says about them."""
+"""The evaluation of a fitted model on labelled texts: everything that a report needs."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -17,19 +17,19 @@ from cptuning.reporting.metrics import ConfusionMatrix, wilson_interval
 
 @dataclass(frozen=True)
 class ConfidentError:
-    """A wrong answer, and the labelled examples that led to it."""
+    """A wrong answer with the labelled examples that explain it."""
 
     text: str | tuple[str, str]
     truth: Hashable
     answer: Hashable
     confidence: float
     reasons: Reasons
-    """None of them where the model does not answer by examples."""
+    """Empty if the model does not compare texts with examples."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Texts with their true labels, the answers to them, and how sure each answer is."""
+    """Texts with their true labels, the model's answers, and the confidence of each answer."""
 
     predictor: Predictor
     examples: Examples
@@ -37,13 +37,13 @@ class Evaluation:
     answers: list[Hashable]
     confidence: NDArray[np.float64]
     embeddings: FloatArray | None
-    """None where the model does not compare texts."""
+    """None if the model does not compare texts with examples."""
 
     @classmethod
     def of(
         cls, predictor: Predictor, examples: Examples, labels: Sequence[Hashable]
     ) -> "Evaluation":
-        """Let the model answer."""
+        """The evaluation of a predictor on these examples."""
         answered = predictor.answer(examples)
         return cls(
             predictor,
@@ -56,7 +56,7 @@ class Evaluation:
 
     @cached_property
     def confusion(self) -> ConfusionMatrix:
-        """Right and wrong answers by class; the model's classes come first, in its order."""
+        """Correct and wrong answers by class; the model's classes come first, in its order."""
         return ConfusionMatrix.of(self.truth, self.answers, self.predictor.label_space.classes)
 
     @property
@@ -66,19 +66,19 @@ class Evaluation:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Which answers are right."""
+        """Which answers are correct."""
         return np.array([a == t for a, t in zip(self.answers, self.truth, strict=True)])
 
     @property
     def answered(self) -> NDArray[np.bool_]:
-        """Which texts got a class for an answer, not "unknown": only these have a probability."""
+        """Which texts were not answered "unknown": only these have a confidence."""
         if self.predictor.unknown_threshold is None:
             return np.ones(len(self.answers), dtype=bool)
         return np.array([answer != UNKNOWN for answer in self.answers])
 
     @property
     def calibration_error(self) -> float | None:
-        """The expected calibration error of the texts that were answered; None if none was."""
+        """The expected calibration error on the texts that were answered; None if none was."""
         answered = self.answered
         if not answered.any():
             return None
@@ -86,7 +86,7 @@ class Evaluation:
 
     @property
     def foreign_labels(self) -> dict[Hashable, int]:
-        """Labels that the model can't answer, and how often they occur."""
+        """True labels that the model does not know, and how often they occur."""
         known = {*self.predictor.label_space.classes}
         if self.predictor.unknown_threshold is not None:
             known.add(UNKNOWN)
@@ -94,12 +94,12 @@ class Evaluation:
 
     @property
     def overlap(self) -> int:
-        """How many of the texts are among the model's own labelled examples, if it keeps any."""
+        """How many of the texts are among the model's own labelled examples, if it has any."""
         support = self.predictor.support
         return 0 if support is None else overlap(self.examples, support.examples)
 
     def most_confident_errors(self, limit: int = 20, k: int = 3) -> list[ConfidentError]:
-        """The wrong answers that the model was surest of, with the reasons for them, if any."""
+        """The wrong answers with the highest confidence, with their explanations."""
         wrong = np.flatnonzero(~self.right & self.answered)
         chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
         texts = list(self.examples)
@@ -115,7 +115,7 @@ class Evaluation:
         ]
 
     def summary(self) -> dict[str, Any]:
-        """The figures as JSON can hold them."""
+        """The metrics as a JSON object."""
         confusion = self.confusion
         return {
             "accuracy": confusion.accuracy,

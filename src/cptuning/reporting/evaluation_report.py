@@ -1,4 +1,4 @@
-"""The report on a model: how good it is, where it errs and why, as one HTML file."""
+"""The report on a model as one HTML file: how good it is, where it fails, and why."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from html import escape
@@ -26,8 +26,8 @@ _MOST_LEGEND = 30
 
 
 def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str, test: str) -> str:
-    """The page; ``facts`` are those of the model's folder, ``model`` and ``test`` their names."""
-    title = f"How well {model} answers {test}"
+    """The report; ``facts`` describe the model, ``model`` and ``test`` are names to show."""
+    title = f"Evaluation of {model} on {test}"
     body = "\n".join(
         [
             f"<header><h1>{escape(title)}</h1>{_training_line(facts)}</header>",
@@ -43,15 +43,15 @@ def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str,
             "</div>",
             _errors(evaluation),
             _settings(facts),
-            f"<footer>Made by cptuning {escape(cptuning.__version__)}. This file fetches nothing "
-            "and runs nothing; it holds texts of the training and test data.</footer>",
+            f"<footer>Created by cptuning {escape(cptuning.__version__)}. This file loads nothing "
+            "and runs no scripts; it contains texts of the training and test data.</footer>",
         ]
     )
     return html_page(title, body)
 
 
 def percent(share: float) -> str:
-    """A share as people read it.
+    """A share in percent.
 
     >>> percent(0.6111)
     '61.1 %'
@@ -60,16 +60,16 @@ def percent(share: float) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Whether the model is worth more than always giving the commonest answer, in one sentence."""
+    """Whether the model is better than always predicting the most frequent class."""
     low, high = evaluation.interval
     majority = evaluation.confusion.majority
     if low > majority:
-        return "It is clearly better than always giving the commonest class."
+        return "It is clearly better than always predicting the most frequent class."
     if high < majority:
-        return "It is clearly worse than always giving the commonest class."
+        return "It is clearly worse than always predicting the most frequent class."
     return (
-        f"On {evaluation.confusion.n} texts it can't be told apart from always giving the "
-        "commonest class: the interval holds that baseline."
+        f"On {evaluation.confusion.n} texts it is not clearly different from always predicting the "
+        "most frequent class: the interval contains that baseline."
     )
 
 
@@ -91,7 +91,7 @@ def _headline(evaluation: Evaluation) -> str:
         (percent(confusion.macro_f1), "macro-F1"),
         (percent(confusion.majority), "majority baseline"),
         ("–" if error is None else percent(error), "calibration error (ECE)"),
-        (f"{confusion.right} of {confusion.n}", "answers right"),
+        (f"{confusion.right} of {confusion.n}", "correct answers"),
     ]
     unknown = int((~evaluation.answered).sum())
     if unknown:
@@ -127,7 +127,7 @@ def _warnings(evaluation: Evaluation) -> list[str]:
     if evaluation.overlap:
         lines.append(
             f"{evaluation.overlap} of the texts are among the model's own examples: "
-            "the accuracy flatters it."
+            "the accuracy is too optimistic."
         )
     return [f'<p class="warning">{line}</p>' for line in lines]
 
@@ -149,14 +149,14 @@ def _classes(evaluation: Evaluation) -> str:
         [_label(truth), _label(answer), str(n)]
         for truth, answer, n in evaluation.confusion.mistakes()[:_MOST_CONFUSIONS]
     ]
-    listed = table_html(["often mistaken", "for", "times"], mistakes, numbers=1) if mistakes else ""
-    return f"<section><h2>Class by class</h2>{table}{listed}</section>"
+    listed = table_html(["true class", "answer", "errors"], mistakes, numbers=1) if mistakes else ""
+    return f"<section><h2>Results by class</h2>{table}{listed}</section>"
 
 
 def _confusion(evaluation: Evaluation) -> str:
-    return f"""<section><h2>What is taken for what</h2>
-<p class="muted small">A row is a true class, a column an answer; the deeper the colour, the larger
-its share of the row.</p>
+    return f"""<section><h2>Confusion matrix</h2>
+<p class="muted small">Each row is a true class, each column an answer; the darker a cell, the
+larger its share of the row.</p>
 <div class="picture">{confusion_svg(evaluation.confusion)}</div></section>"""
 
 
@@ -164,18 +164,16 @@ def _calibration(evaluation: Evaluation) -> str:
     answered = evaluation.answered
     error = evaluation.calibration_error
     if error is None:
-        return (
-            "<section><h2>Can its confidence be trusted?</h2><p>No text was answered.</p></section>"
-        )
+        return "<section><h2>Is its confidence reliable?</h2><p>No text was answered.</p></section>"
     confidence, right = evaluation.confidence[answered], evaluation.right[answered]
     gap = float(confidence.mean() - right.mean())
     if abs(gap) < 0.03:
-        manner = "about as sure as it is right"
+        manner = "well calibrated on average"
     else:
-        manner = "surer than it is right" if gap > 0 else "less sure than it is right"
-    return f"""<section><h2>Can its confidence be trusted?</h2>
-<p class="muted small">Answers grouped by confidence; on the dashed line a claim of 80 % comes true
-in 80 % of cases. The larger a dot, the more answers it stands for.</p>
+        manner = "overconfident" if gap > 0 else "underconfident"
+    return f"""<section><h2>Is its confidence reliable?</h2>
+<p class="muted small">Answers grouped by confidence; on the dashed line, answers with a confidence
+of 80 % are correct in 80 % of cases. Larger dots stand for more answers.</p>
 <div class="picture">{reliability_svg(reliability(confidence, right))}</div>
 <p>It is {manner}: mean confidence {percent(float(confidence.mean()))}, accuracy
 {percent(float(right.mean()))}, expected calibration error {percent(error)}.</p></section>"""
@@ -199,10 +197,10 @@ def _embeddings(evaluation: Evaluation) -> str:
     )
     shown = ""
     if len(points) < len(support) + len(evaluation.truth):
-        shown = f" {len(points)} of {len(support) + len(evaluation.truth)} texts are drawn."
-    return f"""<section><h2>Where the texts lie ({method})</h2>
-<p class="muted small">Near each other means alike to the model. Colours are the true classes; a
-test text among diamonds of another colour is likely to be answered wrongly.{shown}</p>
+        shown = f" {len(points)} of {len(support) + len(evaluation.truth)} texts are shown."
+    return f"""<section><h2>Map of the texts ({method})</h2>
+<p class="muted small">Texts that are close to each other are similar to the model. Colours are the
+true classes; a test text among diamonds of another colour is likely to be misclassified.{shown}</p>
 <div class="picture wide">{picture}</div>
 {_legend(evaluation)}</section>"""
 
@@ -221,24 +219,24 @@ def _legend(evaluation: Evaluation) -> str:
 def _errors(evaluation: Evaluation) -> str:
     errors = evaluation.most_confident_errors()
     if not errors:
-        return "<section><h2>Its surest mistakes</h2><p>There are none.</p></section>"
+        return "<section><h2>Most confident errors</h2><p>There are none.</p></section>"
     return (
-        "<section><h2>Its surest mistakes</h2>"
+        "<section><h2>Most confident errors</h2>"
         '<p class="muted small">Wrong answers, the most confident first, with the nearest '
-        "labelled examples of the answered class, where the method answers by them. A wrong or "
-        "missing example is often the reason.</p>"
+        "labelled examples of the predicted class, if the method compares with examples. Often the "
+        "cause is a mislabelled or a missing example.</p>"
         + "\n".join(_error(error) for error in errors)
         + "</section>"
     )
 
 
 def _error(error: ConfidentError) -> str:
-    reasons = _examples("because it is like", error.reasons)
+    reasons = _examples("because it is similar to", error.reasons)
     if error.reasons.against is not None:
-        reasons += _examples("though nearer still is", [error.reasons.against])
+        reasons += _examples("although this is even nearer", [error.reasons.against])
     return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
 <p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
-with {percent(error.confidence)}, is <span class="truth">{_label(error.truth)}</span></p>
+with {percent(error.confidence)}, true class <span class="truth">{_label(error.truth)}</span></p>
 {reasons}</div>"""
 
 
@@ -255,7 +253,7 @@ def _examples(title: str, examples: Sequence[Evidence]) -> str:
 
 
 def example_html(text: str | tuple[str, str]) -> str:
-    """A text, or both texts of a pair one under the other, escaped.
+    """A text, or both texts of a pair below each other, escaped.
 
     >>> example_html(("a", "b"))
     '<span dir="auto">a</span><br><span dir="auto">b</span>'
@@ -276,15 +274,15 @@ def _settings(facts: Mapping[str, Any]) -> str:
         "prompt": facts["layout"]["template"],
         "training examples": ", ".join(f"{c}: {n}" for c, n in training["examples"].items()),
         "validation": training["validation"],
-        "training steps kept": training["best_step"],
+        "training steps": training["best_step"],
         "seed": training["seed"],
         "temperature of the probabilities": f"{facts['temperature']:.4f}",
-        "unknown below a similarity of": facts["unknown_threshold"],
+        "unknown threshold": facts["unknown_threshold"],
         **facts["settings"],
     }
     settings = [[escape(name), f"<code>{escape(str(v))}</code>"] for name, v in rows.items()]
     versions = [[escape(p), f"<code>{escape(v)}</code>"] for p, v in facts["versions"].items()]
-    return f"""<section><h2>How it was made</h2>
+    return f"""<section><h2>How it was trained</h2>
 <details><summary>Settings</summary>{table_html(["setting", "value"], settings)}</details>
 <details><summary>Versions at training</summary>
 {table_html(["package", "version"], versions)}</details></section>"""

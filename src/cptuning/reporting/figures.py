@@ -1,4 +1,4 @@
-"""Pictures as inline SVG whose colours follow the page, light or dark."""
+"""Figures as inline SVG, whose colours follow the light or dark page, and as PNG."""
 
 import re
 import warnings
@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from cptuning.reporting.metrics import ConfusionMatrix, ReliabilityBin
 if TYPE_CHECKING:
     from cptuning.reporting.learning_curve import CurvePoint
 
-# Told apart on light and on dark ground; more classes than colours begin again from the first.
+# Distinguishable on light and dark backgrounds; with more classes than colours, they repeat.
 CLASS_COLOURS = (
     "#4e79a7",
     "#f28e2b",
@@ -32,8 +33,10 @@ CLASS_COLOURS = (
     "#8a8f98",
 )
 
-# A picture this wide is as wide as a telephone: its letters need no shrinking there.
+# In inches: as wide as a phone's screen, so that text is not scaled down there.
 _WIDTH = 4.7
+
+_DRAWING = Lock()
 
 _MOST_NUMBERED_CLASSES = 12
 _MOST_NAMED_CLASSES = 40
@@ -41,7 +44,7 @@ _MOST_NAMED_CLASSES = 40
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of everything but the classes."""
+    """The colours of everything except the classes."""
 
     ink: str
     muted: str
@@ -50,13 +53,13 @@ class Theme:
     warm: str
 
 
-# Colours that stand for the page's own: they are exchanged for its CSS variables.
+# Placeholder colours, which are replaced by CSS variables of the page.
 PAGE = Theme(ink="#010203", muted="#040506", line="#070809", accent="#0a0b0c", warm="#0d0e0f")
 PAPER = Theme(ink="#1c2024", muted="#60646c", line="#d9d9e0", accent="#2f6fdb", warm="#d9622b")
 
 
 def class_colour(number: int) -> str:
-    """The colour of a class by its number.
+    """The colour of the class with this number.
 
     >>> class_colour(0) == class_colour(len(CLASS_COLOURS))
     True
@@ -65,7 +68,7 @@ def class_colour(number: int) -> str:
 
 
 def confusion_svg(confusion: ConfusionMatrix) -> str:
-    """True classes as rows, answers as columns; the deeper the colour, the larger the share.
+    """A confusion matrix: true classes as rows, answers as columns; darker is a larger share.
 
     >>> confusion_svg(ConfusionMatrix.of(["a", "b"], ["a", "a"]))[:4]
     '<svg'
@@ -96,7 +99,7 @@ def confusion_svg(confusion: ConfusionMatrix) -> str:
 
 
 def reliability_svg(bins: Sequence[ReliabilityBin]) -> str:
-    """Accuracy against confidence; on the diagonal the probabilities mean what they say.
+    """A reliability diagram: accuracy by confidence; on the diagonal, they are equal.
 
     >>> reliability_svg([ReliabilityBin(n=5, confidence=0.8, accuracy=0.6)])[:4]
     '<svg'
@@ -113,7 +116,7 @@ def reliability_svg(bins: Sequence[ReliabilityBin]) -> str:
         axes.set_xlim(0, 1)
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("confidence")
-        axes.set_ylabel("share that is right")
+        axes.set_ylabel("accuracy")
         axes.grid(color=PAGE.line, linewidth=0.8)
         return _inline_svg(figure, "reliability", "Reliability diagram")
 
@@ -124,11 +127,10 @@ def embedding_svg(
     is_train: NDArray[np.bool_],
     name: str = "embeddings",
 ) -> str:
-    """Test texts as dots, training examples as outlined diamonds, coloured by true class.
+    """Test texts as dots and training examples as outlined diamonds, coloured by true class.
 
-    ``name`` tells it from other pictures on the same page.
-
-    A text whose class is unknown to the model has the class number -1 and is grey.
+    ``name`` is unique among the figures of a page. A text whose class the model does not know has
+    the class number -1 and is grey.
 
     >>> embedding_svg(np.eye(2), np.array([0, 1]), np.array([True, False]))[:4]
     '<svg'
@@ -136,7 +138,7 @@ def embedding_svg(
     with _drawing(PAGE) as new_figure:
         figure, axes = new_figure(_WIDTH * 0.85)
         colours = np.array([class_colour(c) if c >= 0 else PAGE.muted for c in classes])
-        # Few points can be large; many would be one blot.
+        # The more points there are, the smaller they are.
         size = float(np.clip(9000 / max(1, len(points)), 8, 34))
         test = ~is_train
         axes.scatter(*points[test].T, s=size, c=colours[test], alpha=0.7, linewidths=0)
@@ -155,22 +157,22 @@ def embedding_svg(
 
 
 Curves = dict[str, dict[float, tuple[float, float]]]
-"""By name, a mean and its standard deviation for each value."""
+"""By name, the mean and the standard deviation at each value."""
 
 
 def curves_svg(curves: Curves, symbol: str, name: str, *, doubling: bool = False) -> str:
-    """Accuracy in % against the values of a parameter, a curve a data set; for a page.
+    """Accuracy in % against the values of a parameter, one curve per data set, as SVG.
 
     >>> curves_svg({"MR": {0.1: (70.0, 1.0), 0.2: (71.0, 2.0)}}, "m", "margin")[:4]
     '<svg'
     """
     with _drawing(PAGE) as new_figure:
         figure = _curves(new_figure, PAGE, curves, symbol, doubling)
-        return _inline_svg(figure, name, f"Accuracy against {symbol}")
+        return _inline_svg(figure, name, f"Accuracy by {symbol}")
 
 
 def curves_png(curves: Curves, symbol: str, *, doubling: bool = False) -> bytes:
-    """The same as a PNG file."""
+    """The same figure as a PNG file."""
     with _drawing(PAPER) as new_figure:
         return _png(_curves(new_figure, PAPER, curves, symbol, doubling))
 
@@ -196,11 +198,11 @@ def _curves(new_figure: Any, theme: Theme, curves: Curves, symbol: str, doubling
 
 
 Averages = dict[str, tuple[list[float], float | None]]
-"""By row, the scores that are averaged, and somebody else's average."""
+"""By row, the scores that are averaged, and a published average to compare with."""
 
 
 def averages_svg(rows: Averages, name: str) -> str:
-    """Averages in %, with a small dot for each score and a diamond for the other; for a page.
+    """Averages in %, with a small dot for each score and a diamond for the published average.
 
     >>> averages_svg({"PET": ([70.0, 80.0], 78.0)}, "averages")[:4]
     '<svg'
@@ -211,7 +213,7 @@ def averages_svg(rows: Averages, name: str) -> str:
 
 
 def averages_png(rows: Averages) -> bytes:
-    """The same as a PNG file."""
+    """The same figure as a PNG file."""
     with _drawing(PAPER) as new_figure:
         return _png(_averages(new_figure, PAPER, rows))
 
@@ -235,14 +237,14 @@ def _averages(new_figure: Any, theme: Theme, rows: Averages) -> Any:
 
 
 def curve_svg(points: "Sequence[CurvePoint]", majority: float) -> str:
-    """Accuracy against examples a class, for a page."""
+    """Accuracy by examples per class, as SVG."""
     with _drawing(PAGE) as new_figure:
         figure = _curve(new_figure, PAGE, points, majority)
-        return _inline_svg(figure, "curve", "Accuracy against examples a class")
+        return _inline_svg(figure, "curve", "Accuracy by examples per class")
 
 
 def curve_png(points: "Sequence[CurvePoint]", majority: float) -> bytes:
-    """The same as a PNG file."""
+    """The same figure as a PNG file."""
     with _drawing(PAPER) as new_figure:
         return _png(_curve(new_figure, PAPER, points, majority))
 
@@ -280,7 +282,7 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majori
     axes.minorticks_off()
     axes.set_ylim(0, 1.02)
     axes.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
-    axes.set_xlabel("examples a class")
+    axes.set_xlabel("examples per class")
     axes.set_ylabel("accuracy")
     axes.grid(axis="y", color=theme.line, linewidth=0.8)
     return figure
@@ -288,7 +290,11 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majori
 
 @contextmanager
 def _drawing(theme: Theme) -> Iterator[Any]:
-    """Gives a maker of figures with one pair of axes each; nothing of matplotlib stays changed."""
+    """Yields a function that makes a figure with one pair of axes in the style of a theme.
+
+    matplotlib's settings are global to the process, so only one thread draws at a time, and
+    afterwards they are as they were.
+    """
     with needed_for("A figure"):
         import matplotlib
         from matplotlib.figure import Figure
@@ -298,7 +304,7 @@ def _drawing(theme: Theme) -> Iterator[Any]:
         return figure, figure.subplots()
 
     style = {
-        "svg.fonttype": "none",  # Letters stay letters: small, sharp, and in the page's font.
+        "svg.fonttype": "none",  # Text stays text, in the font of the page.
         "svg.hashsalt": "cptuning",
         "text.parse_math": False,  # A class may be called "$5 off$".
         "font.size": 10,
@@ -312,30 +318,30 @@ def _drawing(theme: Theme) -> Iterator[Any]:
         "ytick.labelcolor": theme.ink,
         "axes.axisbelow": True,
     }
-    with matplotlib.rc_context(style), warnings.catch_warnings():
-        # A script that matplotlib has no letters for: the browser does.
+    with _DRAWING, matplotlib.rc_context(style), warnings.catch_warnings():
+        # matplotlib's font lacks the glyphs of some scripts, but the browser has them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield new_figure
 
 
 def _inline_svg(figure: Any, name: str, description: str) -> str:
-    """The figure as an SVG element whose names don't clash with those of another on the page."""
+    """The figure as an SVG element whose ids are unique on the page."""
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     svg = buffer.getvalue().decode("utf-8")
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
-    # The page says how wide a picture is; its own shape says how high.
+    # The page sets the width of a figure, and its view box sets the height.
     svg = re.sub(r'^<svg([^>]*?) width="[^"]*"', r"<svg\1", svg)
     svg = re.sub(r'^<svg([^>]*?) height="[^"]*"', r"<svg\1", svg)
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{description}"', 1)
-    # Only inside tags: what stands between them may be the name of a class.
+    # Only inside tags: the text between them may be the name of a class.
     return re.sub(r"<[^>]+>", lambda tag: _page_tag(tag.group(), name), svg)
 
 
 def _page_tag(tag: str, name: str) -> str:
-    """A tag with ids of its own, and with the page's font and colours."""
+    """A tag with unique ids, and with the font and colours of the page."""
     tag = re.sub(r'\bid="', f'id="{name}-', tag)
     tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", tag)
     tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)

@@ -1,4 +1,4 @@
-"""One self-contained web page: styles and pictures inside, nothing fetched, nothing run."""
+"""Self-contained HTML pages: styles and figures are inline, and there are no scripts."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from cptuning.errors import CPTuningError
 
-# Nothing from outside and no script at all, even if a text should slip through unescaped.
+# No scripts and nothing external, even if a text should be left unescaped.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def html_page(title: str, body: str) -> str:
-    """A whole HTML document; ``body`` is HTML already, ``title`` is not.
+    """A whole HTML document; ``body`` is HTML, ``title`` is plain text.
 
     >>> "<title>a &lt; b</title>" in html_page("a < b", "<p>Hello</p>")
     True
@@ -37,7 +37,7 @@ def html_page(title: str, body: str) -> str:
 
 
 def text_html(text: str, longest: int = 600) -> str:
-    """A user's text, escaped, cut where it is too long to read, in its own direction.
+    """A text, escaped, truncated if it is long, in its own writing direction.
 
     >>> text_html("<b>")
     '<span dir="auto">&lt;b&gt;</span>'
@@ -47,7 +47,7 @@ def text_html(text: str, longest: int = 600) -> str:
 
 
 def table_html(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table of cells that are HTML already; its last ``numbers`` columns stand to the right.
+    """A table; its cells are HTML, and its last ``numbers`` columns are right-aligned.
 
     >>> table_html(["class", "n"], [["a", "3"]], numbers=1).count('class="number"')
     2
@@ -73,7 +73,7 @@ def _cell(tag: str, content: str, is_number: bool) -> str:
 
 
 def check_writable(path: str | Path) -> None:
-    """Refuse a file that can't be written: before the work for it is done, not after.
+    """Raise an error if a file can't be written, before the work for it is done.
 
     >>> check_writable("no/such/folder/report.html")
     Traceback (most recent call last):
@@ -85,4 +85,4 @@ def check_writable(path: str | Path) -> None:
     if not folder.is_dir():
         raise CPTuningError(f"{path} can't be written: there is no such folder.")
     if not os.access(folder, os.W_OK) or Path(path).is_dir():
-        raise CPTuningError(f"{path} can't be written: choose another place.")
+        raise CPTuningError(f"{path} can't be written: choose another path.")

@@ -1,4 +1,4 @@
-"""The learning curve that was measured: its intervals, its verdict, its page."""
+"""A measured learning curve: its intervals, its verdict, its HTML page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,32 +11,33 @@ import numpy as np
 from cptuning.reporting.figures import curve_png, curve_svg
 from cptuning.reporting.html import html_page, table_html
 
-# What counts as a gain, what is too little to matter, and how many test answers decide that.
+# The smallest gain that counts, the largest that does not matter, and the fewest test answers
+# that allow a verdict.
 GAIN = 0.01
 LITTLE = 0.02
 FEWEST_ANSWERS = 50
 
 RULE = (
-    "The rule: the gain is the difference in accuracy between the largest size and the one nearest "
-    "to half of it, repeat by repeat. Still rising: its mean is at least 1 point and its 80 % "
-    "interval lies above zero. Levelled off: its mean is under 1 point and the interval below 2 "
-    f"points. Anything else, fewer than two repeats or fewer than {FEWEST_ANSWERS} test answers: "
-    "can't tell."
+    "The rule: the gain is the difference in accuracy between the largest size and the size "
+    "closest to half of it, for each repeat. Still rising: the mean gain is at least 1 point and "
+    "its 80 % interval is above zero. Levelled off: the mean gain is below 1 point and its "
+    "interval is below 2 points. Unclear: anything else, fewer than two repeats, or fewer than "
+    f"{FEWEST_ANSWERS} test answers."
 )
 
 
 @dataclass
 class LearningCurve:
-    """The accuracies measured so far, by size; one for each repeat."""
+    """The accuracies measured so far, by size; one per repeat."""
 
     accuracies: dict[int, list[float]]
     majority: float
-    """The accuracy of always giving the test data's commonest class."""
+    """The accuracy of always predicting the most frequent class of the test data."""
     answers: int
-    """How many different test texts are answered for each size, all repeats together."""
+    """How many different test texts are answered per size, over all repeats."""
 
     def points(self) -> list["CurvePoint"]:
-        """What is known of each size that was measured.
+        """One point for each size that was measured.
 
         >>> curve = LearningCurve({2: [0.5, 0.7], 4: []}, majority=0.5, answers=100)
         >>> [(point.size, round(point.mean, 2)) for point in curve.points()]
@@ -46,7 +47,7 @@ class LearningCurve:
 
     @property
     def gain(self) -> tuple[float, tuple[float, float]] | None:
-        """The mean gain of the last doubling with its 80 % interval, from paired repeats."""
+        """The mean gain of the last doubling and its 80 % interval, from paired repeats."""
         points = self.points()
         if len(points) < 2:
             return None
@@ -77,9 +78,9 @@ class LearningCurve:
 
     @property
     def verdict(self) -> str:
-        """The answer to the question in one plain sentence."""
+        """Whether more labels would help, in one sentence."""
         if self.state == "unclear":
-            return f"Can't tell whether more labels would help: {self._why_unclear()}"
+            return f"It is unclear whether more labels would help: {self._why_unclear()}"
         assert self.gain is not None
         mean, (low, high) = self.gain
         gain = (
@@ -87,27 +88,27 @@ class LearningCurve:
             f"(80 % interval {_signed(low)} to {_signed(high)})"
         )
         if self.state == "rising":
-            return f"Still rising, more labels are likely to help: {gain}."
-        return f"It has levelled off, more labels of this kind would bring little: {gain}."
+            return f"The curve is still rising, so more labels are likely to help: {gain}."
+        return f"The curve has levelled off, so more labels would help little: {gain}."
 
     def _why_unclear(self) -> str:
         if len(self.points()) < 2:
             return "fewer than two sizes were measured."
         if self.gain is None:
-            return "there is only one repeat to compare, ask for more repeats."
+            return "there is only one repeat; use more repeats."
         if self.answers < FEWEST_ANSWERS:
             return (
-                f"there are only {self.answers} test answers, give at least {FEWEST_ANSWERS} "
-                "texts to test on."
+                f"there are only {self.answers} test answers; test on at least {FEWEST_ANSWERS} "
+                "texts."
             )
         mean, (low, high) = self.gain
         return (
-            f"the last doubling changed accuracy by {_signed(mean)} points, but anything from "
-            f"{_signed(low)} to {_signed(high)} is possible; more repeats narrow it down."
+            f"the last doubling changed accuracy by {_signed(mean)} points, but the 80 % interval "
+            f"is {_signed(low)} to {_signed(high)}; more repeats make it narrower."
         )
 
     def summary(self) -> dict[str, Any]:
-        """The curve as JSON can hold it."""
+        """The curve as a JSON object."""
         return {
             "sizes": [
                 {
@@ -125,12 +126,12 @@ class LearningCurve:
         }
 
     def html(self, source: str) -> str:
-        """The curve as a page of its own; ``source`` names the training data."""
+        """The curve as an HTML page; ``source`` is the name of the training data."""
         rows = [
             [str(p.size), f"{100 * p.mean:.1f} %", p.interval_text, str(len(p.values))]
             for p in self.points()
         ]
-        header = ["examples a class", "accuracy", "95 % interval", "repeats"]
+        header = ["examples per class", "accuracy", "95 % interval", "repeats"]
         body = f"""<h1>Would more labels help?</h1>
 <p class="muted">{escape(source)}</p>
 <div class="headline"><p>{escape(self.verdict)}</p></div>
@@ -141,13 +142,13 @@ class LearningCurve:
         return html_page(f"Would more labels help? {source}", body)
 
     def png(self) -> bytes:
-        """The curve as a picture."""
+        """The curve as a PNG file."""
         return curve_png(self.points(), self.majority)
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The accuracies that one size reached."""
+    """The accuracies at one size, one per repeat."""
 
     size: int
     values: list[float]
@@ -169,7 +170,7 @@ class CurvePoint:
 
     @property
     def interval_text(self) -> str:
-        """The interval as people read it."""
+        """The interval as text."""
         if self.interval is None:
             return "–"
         low, high = self.interval
@@ -177,8 +178,8 @@ class CurvePoint:
 
 
 def _interval(values: Sequence[float], confidence: float) -> tuple[float, float] | None:
-    """Student's t interval of the mean; None where a single value tells nothing of the spread."""
-    from scipy.stats import t  # type: ignore[import-untyped]  # comes with scikit-learn
+    """Student's t interval of the mean; None for a single value."""
+    from scipy.stats import t  # type: ignore[import-untyped]  # Comes with scikit-learn.
 
     if len(values) < 2:
         return None

@@ -1,4 +1,4 @@
-"""How good answers are, in numbers: intervals, confusion, F1, calibration. Plain numpy."""
+"""Metrics in plain numpy: confidence intervals, the confusion matrix, F1, reliability."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
 
-# The 97.5 % point of the normal distribution: intervals hold 95 %.
+# The 97.5 % quantile of the normal distribution, for 95 % intervals.
 _Z = 1.959963984540054
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Where the true share lies, with 95 % confidence, after ``right`` of ``n`` (Wilson's score).
+    """Wilson's 95 % confidence interval of a share, given ``right`` of ``n``.
 
-    Unlike the plain normal interval it never leaves [0, 1], and it is honest for small ``n``.
+    Unlike the normal approximation, it stays within [0, 1] and holds for small ``n``.
 
     >>> low, high = wilson_interval(8, 10)
     >>> round(low, 3), round(high, 3)
@@ -28,7 +28,7 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
     scale = 1 + _Z**2 / n
     centre = (share + _Z**2 / (2 * n)) / scale
     half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / scale
-    # At the ends the exact limits are 0 and 1; rounding would miss them by a hair.
+    # The exact limits at the ends are 0 and 1; the formula would miss them by rounding.
     low = 0.0 if right == 0 else max(0.0, centre - half)
     high = 1.0 if right == n else min(1.0, centre + half)
     return low, high
@@ -36,7 +36,7 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class ConfusionMatrix:
-    """How often each class (row) was answered by each class (column)."""
+    """How often each true class (row) got each answer (column)."""
 
     classes: tuple[Hashable, ...]
     counts: Counts
@@ -48,9 +48,10 @@ class ConfusionMatrix:
         answers: Sequence[Hashable],
         order: Sequence[Hashable] = (),
     ) -> "ConfusionMatrix":
-        """Of true labels and answers; classes in the given order, then as they appear.
+        """The matrix of true labels and answers.
 
-        A class of ``order`` that occurs in neither is left out.
+        Classes are in the given order, then in order of appearance. A class of ``order`` that
+        occurs in neither is omitted.
 
         >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "b"]).counts.tolist()
         [[1, 0], [1, 1]]
@@ -66,17 +67,17 @@ class ConfusionMatrix:
 
     @property
     def n(self) -> int:
-        """How many answers there are."""
+        """The number of answers."""
         return int(self.counts.sum())
 
     @property
     def right(self) -> int:
-        """How many of them are right."""
+        """The number of correct answers."""
         return int(self.counts.trace())
 
     @property
     def accuracy(self) -> float:
-        """The share that is right.
+        """The share of correct answers.
 
         >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "b"]).accuracy
         0.666...
@@ -85,7 +86,7 @@ class ConfusionMatrix:
 
     @property
     def majority(self) -> float:
-        """The accuracy of always answering the most frequent true class.
+        """The accuracy of always predicting the most frequent true class.
 
         >>> ConfusionMatrix.of(["a", "b", "b"], ["a", "a", "a"]).majority
         0.666...
@@ -132,7 +133,7 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How one class fared; what has no examples, or no answers, scores zero."""
+    """Precision, recall and F1 of one class; zero if it has no examples or no answers."""
 
     label: Hashable
     right: int
@@ -143,7 +144,7 @@ class ClassScore:
 
     @property
     def precision(self) -> float:
-        """The share of its answers that are right.
+        """The share of its answers that are correct.
 
         >>> ClassScore("a", right=3, support=4, answered=6).precision
         0.5
@@ -161,7 +162,7 @@ class ClassScore:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of the two.
+        """The harmonic mean of precision and recall.
 
         >>> ClassScore("a", right=3, support=4, answered=6).f1
         0.6
@@ -171,7 +172,7 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Answers of about the same confidence: what was claimed and what came true."""
+    """Answers of similar confidence: their mean confidence and their accuracy."""
 
     n: int
     confidence: float
@@ -181,7 +182,7 @@ class ReliabilityBin:
 def reliability(
     confidence: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 10
 ) -> list[ReliabilityBin]:
-    """The bins, of equal width, that hold any answer; the lowest confidence first.
+    """The non-empty bins of equal width, the lowest confidence first.
 
     >>> reliability(np.array([0.55, 0.95, 0.91]), np.array([False, True, True]))
     [ReliabilityBin(n=1, confidence=0.55, accuracy=0.0),

@@ -1,4 +1,4 @@
-"""The rows of a table with a model's answers to them."""
+"""The columns that `cptuning predict` adds to the rows of a table."""
 
 from itertools import zip_longest
 from typing import Any
@@ -12,7 +12,7 @@ from cptuning.inference import Evidence, Predictor, Reasons
 
 
 class PredictionColumns:
-    """Adds the columns prediction and confidence, and more where they are asked for."""
+    """Adds the columns prediction and confidence, and optionally probabilities and neighbours."""
 
     def __init__(
         self, predictor: Predictor, probabilities: bool = False, neighbours: int = 0
@@ -24,17 +24,17 @@ class PredictionColumns:
         if len(set(self.class_columns)) < len(self.class_columns):
             raise CPTuningError(
                 "Two classes of the model have the same name, so their columns would too: "
-                "leave --probabilities out."
+                "omit --probabilities."
             )
 
     def rows(self, table: Table, path: str) -> list[dict[str, Any]]:
-        """The rows of the table with the answers' columns behind their own."""
+        """The rows of the table, followed by the added columns."""
         return [
             row | answer for row, answer in zip(table.rows, self.added(table, path), strict=True)
         ]
 
     def added(self, table: Table, path: str) -> list[dict[str, Any]]:
-        """The answers' columns alone, none of which the table has already."""
+        """The added columns alone; raises an error if the table already has one of them."""
         answered = self.predictor.answer(table.examples)
         pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
         added = [self._answer(*pair) for pair in pairs]
@@ -46,7 +46,7 @@ class PredictionColumns:
         taken = set().union(*table.rows) & added[0].keys()
         if taken:
             raise CPTuningError(
-                f"{file_name(path)} has a column {min(taken)!r} already: rename or remove it."
+                f"{file_name(path)} already has a column {min(taken)!r}: rename or remove it."
             )
         return added
 
@@ -61,7 +61,7 @@ class PredictionColumns:
         return answer
 
     def _reasons(self, reasons: Reasons) -> dict[str, Any]:
-        """The same columns for every answer, however many reasons its class has."""
+        """The columns of the neighbours: the same for every row, however many neighbours it has."""
         support = self.predictor.support
         places = min(self.neighbours, len(support or ()))
         named = dict(zip_longest((f"neighbour_{n + 1}" for n in range(places)), reasons))

@@ -1,16 +1,16 @@
-"""Embeddings on a plane: t-SNE, or principal components where there are too few of them."""
+"""Embeddings in the plane: by t-SNE, or by PCA if there are too few of them."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.inference.support import FloatArray, IntArray
 
-# t-SNE shows neighbourhoods; with fewer points there are none to show.
+# t-SNE shows neighbourhoods; fewer points have none to show.
 FEWEST_FOR_TSNE = 30
 
 
 def subsample(n: int, most: int, seed: int = 0) -> IntArray:
-    """``most`` of ``n`` row numbers at random, in order; all of them if there are no more.
+    """``most`` of ``n`` row numbers at random, sorted; all of them if ``n`` is not larger.
 
     >>> subsample(3, most=5).tolist(), len(subsample(9, most=5))
     ([0, 1, 2], 5)
@@ -21,13 +21,13 @@ def subsample(n: int, most: int, seed: int = 0) -> IntArray:
 
 
 def project(embeddings: FloatArray, seed: int = 0) -> tuple[NDArray[np.float64], str]:
-    """A point on the plane for each embedding, and the name of the method that put it there.
+    """One point in the plane per embedding, and the name of the method.
 
     >>> points, method = project(np.eye(4, dtype=np.float32))
     >>> points.shape, method
     ((4, 2), 'PCA')
     """
-    # Rows that are all alike have no neighbourhoods either, however many they are.
+    # Identical rows have no neighbourhoods either, however many there are.
     distinct = len(np.unique(embeddings, axis=0))
     if distinct < FEWEST_FOR_TSNE:
         return _principal_components(embeddings), "PCA"
