@@ -19,7 +19,7 @@ def test_the_page_is_served_until_it_is_stopped(port):
     process = start("app", "--no-browser", "--port", port)
     try:
         line = process.stderr.readline()
-        assert line == f"The page is at http://127.0.0.1:{port}/ (Ctrl-C ends it).\n"
+        assert line == f"The page is at http://127.0.0.1:{port}/ (press Ctrl-C to stop it).\n"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}") as answer:
             assert "CP-Tuning" in answer.read().decode()
         process.send_signal(signal.SIGINT)
@@ -36,7 +36,7 @@ def test_a_taken_port_is_one_sentence(run, port):
         other.listen()
         result = run("app", "--no-browser", "--port", port)
     assert result.exit_code == 2
-    assert f"cannot be served at 127.0.0.1:{port}" in result.stderr
+    assert f"can't be served at 127.0.0.1:{port}" in result.stderr
 
 
 def test_a_setting_that_is_none_is_refused(run):

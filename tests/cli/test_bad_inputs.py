@@ -93,11 +93,11 @@ CASES = {
     ),
     "pairs for single texts": (("evaluate", "{model}", "{pairs}"), "the model takes single texts"),
     "a test without labels": (("evaluate", "{model}", "{no-label.csv}"), "no column 'label'"),
-    "a taken column": (("predict", "{model}", "{taken.csv}"), "a column 'prediction' already"),
+    "a taken column": (("predict", "{model}", "{taken.csv}"), "already has a column 'prediction'"),
     "a summary among rows": (("predict", "{model}", "{films}", "--json"), "name a file with"),
     "a format for files": (
         ("predict", "{model}", "{films}", "--output", "{new}.csv", "--format", "csv"),
-        "--format is for standard input and output",
+        "--format is only for stdin and stdout",
     ),
     "an output nowhere": (
         ("predict", "{model}", "{films}", "--output", "{new}/out.csv"),
@@ -109,7 +109,7 @@ CASES = {
     ),
     "nothing to explain": (("explain", "{model}"), "Give either a text"),
     "half a pair": (("explain", "{pair-model}", "a"), "give the second text with --text-b"),
-    "a pair too many": (("explain", "{model}", "a", "--text-b", "b"), "leave --text-b out"),
+    "a pair too many": (("explain", "{model}", "a", "--text-b", "b"), "omit --text-b"),
     "pairs added to texts": (("add", "{model}", "{pairs}"), "the model takes single texts"),
     "an unknown export": (("export", "{model}", "--to", "word"), "use --to onnx"),
     "sizes of words": (("learning-curve", "{films}", "--sizes", "few"), "such as 2,4,8"),

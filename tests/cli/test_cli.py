@@ -97,7 +97,7 @@ def test_a_full_disk_is_one_sentence(run, model, films, tmp_path):
     result = run("predict", model, films, "--output", full)
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: There is no space left on the disk: make some and try again.\n"
+        "error: There is no space left on the disk: free some and try again.\n"
     )
 
 

@@ -33,7 +33,7 @@ def test_people_get_a_table_and_a_verdict(run, model, test_file):
     assert result.exit_code == 0
     assert "95 % interval" in result.stdout
     assert "majority     60.0 %" in result.stdout
-    assert "can't be told apart" in result.stdout
+    assert "not clearly different" in result.stdout
     assert result.stderr == ""
 
 

@@ -19,7 +19,7 @@ def test_people_get_a_table_a_chart_and_a_verdict(curve):
     result = curve("--sizes", "1,2,99")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["examples", "a", "class", "accuracy", "95", "%", "interval"]
+    assert lines[0].split() == ["examples", "per", "class", "accuracy", "95", "%", "interval"]
     assert lines[1].split()[0] == "1"
     assert "█" in result.stdout
     assert (
@@ -67,4 +67,4 @@ def test_ctrl_c_shows_what_was_measured(curve, monkeypatch):
     assert result.exit_code == 130
     assert [point["size"] for point in answer["sizes"]] == [1]
     assert answer["complete"] is False
-    assert "Stopped: this is what was measured until then." in result.stderr
+    assert "Stopped: this is what was measured so far." in result.stderr

@@ -190,9 +190,9 @@ def test_a_bad_row_is_named_and_ends_the_run(worker, model, source, tmp_path, mo
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["nowhere"], "is no folder"),
-        (["-"], "goes from a folder of Parquet files to another"),
-        ([".", "--format", "csv"], "goes from a folder of Parquet files to another"),
+        (["nowhere"], "is not a folder"),
+        (["-"], "reads a folder of Parquet files and writes another"),
+        ([".", "--format", "csv"], "reads a folder of Parquet files and writes another"),
     ],
 )
 def test_what_is_no_folder_of_parquet_files_is_refused(model, tmp_path, words, complaint):
@@ -204,7 +204,7 @@ def test_what_is_no_folder_of_parquet_files_is_refused(model, tmp_path, words, c
 def test_a_runner_that_there_is_not_is_refused(model, source, tmp_path):
     result = predict(model, source, "--output", tmp_path / "out", "--runner", "spark")
     assert result.exit_code == 2
-    assert "--runner is local, or ray" in result.stderr
+    assert "--runner must be local or ray" in result.stderr
 
 
 def test_a_folder_of_other_answers_or_of_other_texts_is_not_mixed_with_these(
@@ -229,7 +229,7 @@ def test_a_folder_of_other_answers_or_of_other_texts_is_not_mixed_with_these(
     assert new.stat().st_size == before
     assert "new.parquet has changed" in complaint()
     output = tmp_path / "texts"
-    assert "holds no answers" in complaint()
+    assert "is not the output of an earlier run" in complaint()
     (source / "broken.parquet").write_bytes(b"no")
     assert "not a whole Parquet file" in complaint()
 
