@@ -29,7 +29,7 @@ def test_people_get_a_table_a_chart_and_a_verdict(curve):
     assert "The rule:" in result.stdout
     assert "4 trainings will take" in result.stderr
     assert "repeat 2 of 2, 2 examples per class: " in result.stderr
-    assert "Left out: 99 (no class has more than 2 examples to train on)." in result.stderr
+    assert "Skipped: 99 (no class has more than 2 examples to train on)." in result.stderr
 
 
 def test_json_with_a_test_file(curve, tmp_path):

@@ -231,7 +231,7 @@ def test_a_folder_of_other_answers_or_of_other_texts_is_not_mixed_with_these(
     output = tmp_path / "texts"
     assert "is not the output of an earlier run" in complaint()
     (source / "broken.parquet").write_bytes(b"no")
-    assert "not a whole Parquet file" in complaint()
+    assert "not a valid Parquet file" in complaint()
 
 
 def test_a_model_that_cannot_be_loaded_is_told_of_before_anything_is_written(
