@@ -29,12 +29,12 @@ from transformers import AutoTokenizer
 
 from cptuning.backbone import Backbone
 from cptuning.backbone.loading import EMBEDDED
-from cptuning.data import Examples
+from cptuning.data import Examples, LabelSpace
 from cptuning.methods.cp_tuning import CPTuning, CPTuningTask
-from cptuning.methods.fitting import Fitter, Run
-from cptuning.methods.settings import settings_for
-from cptuning.methods.task import LabelledExamples, Split
-from cptuning.training import Processes, Score, train
+from cptuning.methods.cp_tuning_settings import settings_for
+from cptuning.methods.evaluation_log import EvaluationLog
+from cptuning.methods.training import LabelledExamples, Split, Training
+from cptuning.training import Callback, Processes, train
 
 LENGTH, WARM_UP = 128, 5
 # Dense bfloat16 operations per second, as the manufacturer states them.
@@ -78,34 +78,23 @@ WAYS = {
 REST = "elementwise, norms, dropout, sums"
 
 
-class Window:
+class Window(Callback):
     """A callback: does something when the loop is warm, and something else after the last step."""
 
     def __init__(self, last: int, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         self.at = {WARM_UP: enter, last: leave}
 
-    def on_start(self, stage: str, step: int, last: int) -> None:
-        """Nothing yet."""
-
     def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
         """What is to be done at this step, without a look at the losses."""
         self.at.get(step, lambda: None)()
-
-    def on_evaluate(self, step: int, score: Score) -> None:
-        """There is nothing to evaluate on."""
-
-    def on_end(self, step: int) -> None:
-        """All is done."""
 
 
 @dataclass
 class Bench:
     """A model's task for one batch size, as the loop gets it."""
 
-    fitter: Fitter[CPTuningTask]
     task: CPTuningTask
     device: torch.device
-    replay: bool
 
     @classmethod
     def of(cls, backbone: Backbone, batch: int, device: torch.device, replay: bool) -> "Bench":
@@ -115,20 +104,22 @@ class Bench:
         and compiled layers would have to be compiled again for the recording.
         """
         settings = settings_for("default", pair=False, batch_size=batch, max_length=LENGTH)
-        run = Run(Processes(device), precision="bfloat16")
-        fitter = Fitter(CPTuning(backbone, settings, run, ("a", "b")), run)
         words = [w for w in backbone.tokenizer.get_vocab() if w.isalpha()]
         rng = np.random.default_rng(0)
         texts = [" ".join(rng.choice(words, 2 * LENGTH if i else 8)) for i in range(batch)]
         data = LabelledExamples(Examples(tuple(texts)), np.arange(batch) % 2)
-        return cls(fitter, fitter._stage("benchmark", Split(data)).task, device, replay)
+        split, labels = Split(data), LabelSpace(("a", "b"))
+        learner = CPTuning(Training(backbone, settings, labels, split, Processes(device)))
+        task = learner.task(split, EvaluationLog())
+        task.replayable = replay
+        return cls(task, device)
 
     def run(self, steps: int, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         """The loop itself, with something done around its last ``steps`` steps."""
         last = WARM_UP + steps
-        plan = replace(self.fitter.plan, steps=last, evaluate_every=last + 1, replay=self.replay)
-        watch = Window(last, enter, leave)
-        train(self.task, plan, Processes(self.device), callbacks=[watch])
+        settings = replace(self.task.settings, steps=last, evaluate_every=last + 1)
+        watch, processes = Window(last, enter, leave), Processes(self.device)
+        train(self.task, settings, processes, precision="bfloat16", callbacks=[watch])
 
     def seconds(self, steps: int) -> float:
         """A step, with the device at rest before and after."""

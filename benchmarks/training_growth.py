@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from cptuning.training import Callback
+
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "training-growth.png"
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 MOST_PAIRED = 1_000
@@ -71,7 +73,7 @@ class Enough(BaseException):
     """Raised to leave ``fit`` when everything is measured."""
 
 
-class Watch:
+class Watch(Callback):
     """Records when training starts, evaluates and steps, and stops it after some steps."""
 
     def __init__(self, steps: int) -> None:
@@ -92,9 +94,6 @@ class Watch:
         self.steps.append(perf_counter())
         if step == self.most:
             raise Enough
-
-    def on_end(self, step: int) -> None:
-        """Nothing to note."""
 
 
 def cost(n: int) -> TrainingCost:

@@ -19,6 +19,7 @@ ORDER = [
     "backbone",
     "losses",
     "inference",
+    "settings",
     "training",
     "methods",
     "estimator",

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from cptuning import CPTuningClassifier, list_methods, load, make_classifier
 from cptuning.errors import CPTuningError
-from cptuning.methods.settings import PRESETS
+from cptuning.methods.cp_tuning_settings import PRESETS
 from tests.methods.conftest import BAD, GOOD
 from tests.tiny import save_tiny
 

@@ -32,7 +32,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
-from cptuning.methods.settings import CPTuningSettings
+from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.prompting import Layout, SpecialTokens, Template
 from cptuning.registry import classifier_class
 

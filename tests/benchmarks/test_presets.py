@@ -22,7 +22,7 @@ from benchmarks.presets import (
     table,
     variants_of,
 )
-from cptuning.methods.settings import PRESETS
+from cptuning.methods.cp_tuning_settings import PRESETS
 
 FOLDER = Path(__file__).parents[2]
 DOCUMENTED = (FOLDER / "docs/presets.md").read_text("utf-8")

@@ -2,7 +2,7 @@ import pytest
 
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
-from cptuning.methods.task import LabelledExamples
+from cptuning.methods.training import LabelledExamples
 from tests.methods.toys import ARCHITECTURES
 from tests.tiny import save_tiny
 

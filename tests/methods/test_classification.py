@@ -7,8 +7,9 @@ from torch.nn.functional import cross_entropy
 
 from cptuning.backbone import load_backbone
 from cptuning.data import Examples
+from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.heads import ClsHead
-from cptuning.methods.task import Split
+from cptuning.methods.training import Split
 from tests.methods.toys import ARCHITECTURES, LEARNERS, learner_of, split_of, task_of
 
 MORE = Examples(("the red train", "yes or no ?", "how would i start to trace it"))
@@ -85,7 +86,7 @@ def test_pets_masked_lm_is_on_unlabelled_texts_alone_and_weighs_little(steady, a
 
 def test_scores_of_many_texts_are_those_of_each_alone(steady):
     learner = learner_of("pet", load_backbone(steady["roberta"]))
-    task = learner.task(split_of(), None)
+    task = learner.task(split_of(), EvaluationLog())
     together = task.scorer.score(split_of().train.examples)
     alone_each = [task.scorer.score(split_of().train.examples.take([i])) for i in range(6)]
     np.testing.assert_allclose(together, np.concatenate(alone_each), atol=1e-5)
@@ -116,7 +117,7 @@ def test_dropout_is_off_when_held_out_examples_are_answered(steady):
     learner = learner_of("fine-tuning", load_backbone(steady["bert"]))
     learner.head.dropout.p = 0.9
     split = split_of()
-    task = learner.task(Split(split.train, dev=split.train), None)
+    task = learner.task(Split(split.train, dev=split.train), EvaluationLog())
     learner.module.train()
     first, again = (task.held_out(split.train).scores for _ in range(2))
     np.testing.assert_array_equal(first, again)

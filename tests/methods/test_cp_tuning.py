@@ -4,25 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for, load_backbone
+from cptuning.backbone import load_backbone
 from cptuning.data import Examples
 from cptuning.losses import pccl, pccl_per_anchor
-from cptuning.methods.cp_tuning import CPTuningTask
-from cptuning.methods.settings import settings_for
-from cptuning.methods.task import Split, mean_by_sample
-from cptuning.prompting import Template
-from cptuning.training import Processes
-
-CPU = Processes(torch.device("cpu"))
+from cptuning.methods.cp_tuning import CPTuning
+from cptuning.methods.cp_tuning_settings import settings_for
+from cptuning.methods.evaluation_log import EvaluationLog
+from cptuning.methods.task import mean_by_sample
+from cptuning.methods.training import Split
+from tests.methods.toys import training_of
 
 
 def make_task(backbone, data, unlabeled=None, dev=None, **changes):
     settings = settings_for("default", pair=False, **{"mlm_rate": 0.4, "batch_size": 8} | changes)
-    layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
-    module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
-    encoder = TextEncoder(layout, module, backbone)
     split = Split(data, dev=dev, unlabeled=unlabeled)
-    return CPTuningTask(encoder, settings, CPU, split, n_classes=2, seed=3)
+    return CPTuning(training_of(backbone, settings, split)).task(split, EvaluationLog())
 
 
 def slow_losses(task, inputs):
@@ -197,7 +193,7 @@ def test_every_loss_can_be_trained_with(backbone, data, loss, reduction):
 def test_evaluation_keeps_what_was_answered(backbone, data):
     task = make_task(backbone, data, dev=data)
     score = task.evaluate(5)
-    held_out = task.answers.by_step[5]
+    held_out = task.log.by_step[5]
     assert held_out.scores.shape == (12, 2)
     assert score.accuracy == np.mean(held_out.scores.argmax(1) == data.labels)
     # Each of them is in the support set itself.

@@ -11,17 +11,16 @@ from cptuning import make_classifier
 from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for, load_backbone
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.methods.fitting import Fitter, Run
+from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.label_search import best_combinations, mask_log_probabilities, search_words
-from cptuning.methods.lm_bff import fit_candidates
+from cptuning.methods.lm_bff import LMBFF, fit_candidates
 from cptuning.methods.t5_templates import T5, _questions, _written, write_templates
-from cptuning.methods.task import LabelledExamples
 from cptuning.methods.template_search import PLACES, _Search, _unusable, search_templates
+from cptuning.methods.training import LabelledExamples
 from cptuning.prompting import Template
-from cptuning.training import Score
+from cptuning.training import Callback, Score
 from tests.methods.toys import (
     ARCHITECTURES,
-    CPU,
     WORDS,
     label_words,
     learner_of,
@@ -29,6 +28,7 @@ from tests.methods.toys import (
     settings_of,
     split_of,
     toy,
+    training_of,
 )
 from tests.tiny import save_t5
 
@@ -314,26 +314,26 @@ class Tunings:
         self.backbone = load_backbone(folder)
         self.accuracies = list(accuracies)
         self.plans, self.started_from, self.words = [], [], []
-        plain = Fitter.fit
+        plain = LMBFF.fit
 
-        def best_score(fitter, split, folds):
-            self.note(fitter)
+        def best_score(learner):
+            self.note(learner)
             with torch.no_grad():
                 for parameter in self.backbone.model.parameters():
                     parameter.add_(0.1)
             return Score(self.accuracies[len(self.plans) - 1], -1.0)
 
-        def fit(fitter, split, folds):
-            self.note(fitter)
-            return plain(fitter, split, folds)
+        def fit(learner):
+            self.note(learner)
+            return plain(learner)
 
-        monkeypatch.setattr(Fitter, "best_score", best_score)
-        monkeypatch.setattr(Fitter, "fit", fit)
+        monkeypatch.setattr(LMBFF, "best_score", best_score)
+        monkeypatch.setattr(LMBFF, "fit", fit)
 
-    def note(self, fitter):
-        self.plans.append((fitter.plan, fitter.learner.settings.batch_size))
+    def note(self, learner):
+        self.plans.append((learner.settings, learner.settings.batch_size))
         self.started_from.append(self.sum_of_weights())
-        self.words.append(fitter.learner.settings.label_words)
+        self.words.append(learner.settings.label_words)
 
     def sum_of_weights(self):
         return sum(p.double().sum().item() for p in self.backbone.model.parameters())
@@ -341,8 +341,7 @@ class Tunings:
     def run(self, **changes):
         settings = settings_of("lm-bff-l", n_mappings=3, **{"steps": 1} | changes)
         split = split_of(dev=split_of().train)
-        run = Run(CPU, seed=3)
-        return fit_candidates(split, 0, self.backbone, settings, run, ("label0", "label1"))
+        return fit_candidates(training_of(self.backbone, settings, split))
 
 
 @pytest.mark.parametrize(
@@ -407,7 +406,7 @@ def test_with_nothing_held_out_the_searchs_own_favourite_is_trained(steady):
 def test_demonstrations_show_one_other_example_of_each_class_with_its_word(steady, architecture):
     learner = learner_of("lm-bff-l", load_backbone(steady[architecture]), demonstrations=2)
     split = split_of()
-    task = learner.task(split, None)
+    task = learner.task(split, EvaluationLog())
     layout = learner.encoder.layout
     words = learner.head.tokens[:, 0].tolist()
     plain = task.encodings
@@ -432,7 +431,7 @@ def test_demonstrations_show_one_other_example_of_each_class_with_its_word(stead
 
 def test_demonstrations_are_drawn_from_the_most_similar_half(steady):
     learner = learner_of("lm-bff-l", load_backbone(steady["bert"]), demonstrations=2)
-    task = learner.task(split_of(), None)
+    task = learner.task(split_of(), EvaluationLog())
     demonstrations = task.scorer.demonstrations
     vectors = learner.encoder.embed_encodings(task.encodings)
     lengths = [len(encoding) for encoding in task.encodings]
@@ -450,7 +449,7 @@ def test_a_texts_scores_are_the_mean_over_as_many_draws_as_are_asked_for(steady)
     learner = learner_of(
         "lm-bff-l", load_backbone(steady["bert"]), demonstrations=5, similar_share=1.0
     )
-    scorer = learner.task(split_of(), None).scorer
+    scorer = learner.task(split_of(), EvaluationLog()).scorer
     plain = learner.encoder.layout.encode(Examples(("a red movie ?", "the great train")))
     draws = scorer.demonstrations.draws(plain)
     assert len(draws) == 5
@@ -531,7 +530,7 @@ def test_what_is_searched_for_although_it_was_given_is_told(steady, caplog, meth
 # The search, watched and estimated
 
 
-class Watcher:
+class Watcher(Callback):
     """Writes down what it is told."""
 
     def __init__(self):
@@ -543,15 +542,11 @@ class Watcher:
     def on_start(self, stage, step, last):
         self.told.append(stage)
 
-    def on_step(self, step, losses): ...
-
-    def on_evaluate(self, step, score): ...
-
     def on_end(self, step):
         self.told.append("end")
 
 
-class Logger:
+class Logger(Callback):
     """Knows of trainings only."""
 
     def __init__(self):
@@ -562,10 +557,6 @@ class Logger:
 
     def on_step(self, step, losses):
         float(losses["loss"])
-
-    def on_evaluate(self, step, score): ...
-
-    def on_end(self, step): ...
 
 
 @pytest.mark.parametrize(
@@ -642,7 +633,7 @@ def test_the_estimate_counts_the_search(steady, t5, monkeypatch, generator):
         return plain(*arguments)
 
     monkeypatch.setattr(place, name, slow)
-    for module in ("candidate_search", "t5_templates", "fitting"):
+    for module in ("candidate_search", "t5_templates", "learner"):
         monkeypatch.setattr(f"cptuning.methods.{module}.perf_counter", lambda: clock[0])
     texts, labels = toy(2, pair=True)
     settings = {"n_templates": 2, "beam": 2, "template_tokens": 5, "steps": 1}

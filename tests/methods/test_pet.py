@@ -12,11 +12,11 @@ from cptuning.backbone import load_backbone
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.methods.evaluation_log import EvaluationLog
-from cptuning.methods.fitting import Fitter, Run
+from cptuning.methods.learner import Learner
 from cptuning.methods.pet import Student, fit_patterns
 from cptuning.methods.scorer import TextScorer
-from cptuning.methods.task import LabelledExamples
-from tests.methods.toys import CPU, learner_of, rival, settings_of, split_of, toy
+from cptuning.methods.training import LabelledExamples
+from tests.methods.toys import learner_of, rival, settings_of, split_of, toy, training_of
 
 PATTERNS = ("[MASK] : {a}", "so [MASK] ! {a}")
 UNLABELED = ["a great movie ?", "the red train .", "great great movie", "red red train"]
@@ -29,8 +29,8 @@ def backbone(steady):
 
 def make_student(backbone, scores, **changes):
     settings = settings_of("pet", **changes)
-    texts = Examples(tuple(UNLABELED))
-    return Student(backbone, settings, Run(CPU, seed=2), ("label0", "label1"), texts, scores)
+    split = split_of(unlabeled=Examples(tuple(UNLABELED)))
+    return Student(training_of(backbone, settings, split, seed=2), scores)
 
 
 def test_the_final_classifier_learns_what_the_patterns_say(steady, tmp_path):
@@ -72,16 +72,16 @@ class Ensemble:
     def __init__(self, monkeypatch, backbone):
         self.backbone = backbone
         self.started_from, self.ended_at, self.said = [], [], []
-        plain = Fitter.fit
+        plain = Learner.fit
 
-        def fit(fitter, split, folds=0):
+        def fit(learner):
             self.started_from.append(self.sum_of_weights())
-            fitted = plain(fitter, split, folds)
+            fitted = plain(learner)
             self.ended_at.append(self.sum_of_weights())
             self.said.append(fitted.task.scorer.score(Examples(tuple(UNLABELED))))
             return fitted
 
-        monkeypatch.setattr(Fitter, "fit", fit)
+        monkeypatch.setattr(Learner, "fit", fit)
 
     def sum_of_weights(self):
         return sum(p.double().sum().item() for p in self.backbone.model.parameters())
@@ -91,8 +91,7 @@ class Ensemble:
         if train is not None:
             split = type(split)(train, unlabeled=split.unlabeled)
         settings = settings_of("pet", patterns=patterns, distillation_steps=2)
-        names = ("label0", "label1")
-        return fit_patterns(split, 0, self.backbone, settings, Run(CPU, seed=3), names)
+        return fit_patterns(training_of(self.backbone, settings, split))
 
 
 def untrained_answers(steady, template, examples):

@@ -8,17 +8,14 @@ import cptuning
 from cptuning import list_methods, make_classifier
 from cptuning.backbone import load_backbone
 from cptuning.errors import CPTuningError
-from cptuning.methods.fitting import Fitter, Run
 from tests.methods.toys import (
     ARCHITECTURES,
-    CPU,
     LEARNERS,
     RIVALS,
     WORDS,
     label_words,
     learner_of,
     rival,
-    split_of,
     task_of,
     toy,
 )
@@ -93,7 +90,7 @@ def test_warp_leaves_the_language_model_bitwise_unchanged(steady, architecture):
     before = {n: t.clone() for n, t in backbone.model.state_dict().items()}
     learner = learner_of("warp", backbone, steps=5)
     prompts = learner.encoder.module.prompts.detach().clone()
-    Fitter(learner, Run(CPU)).fit(split_of())
+    learner.fit()
     after = backbone.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert not torch.equal(prompts, learner.encoder.module.prompts)

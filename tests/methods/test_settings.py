@@ -6,7 +6,7 @@ import pytest
 
 from cptuning import CPTuningClassifier
 from cptuning.errors import CPTuningError
-from cptuning.methods.settings import PRESETS, CPTuningSettings, settings_for
+from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings, settings_for
 
 
 def test_the_paper_preset_holds_the_papers_own_numbers():
@@ -48,7 +48,7 @@ def test_every_setting_is_a_parameter_of_the_classifier():
     [
         ({"margin": -0.1}, "margin is -0.1: it must be at least 0."),
         ({"margin": float("nan")}, "margin is nan: it must be at least 0."),
-        ({"tau_n": 0}, "tau_n is 0: it must be above zero."),
+        ({"tau_n": 0}, "tau_n is 0: it must be above 0."),
         ({"contrastive_weight": 1.5}, "contrastive_weight is 1.5: it must be between 0 and 1."),
         ({"batch_size": 1}, "batch_size is 1: it must be at least 2."),
         ({"steps": -1}, "steps is -1: it must be at least 0."),

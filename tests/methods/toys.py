@@ -4,14 +4,13 @@ import numpy as np
 import torch
 
 from cptuning import make_classifier
-from cptuning.data import Examples
+from cptuning.data import Examples, LabelSpace
 from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.fine_tuning import FineTuning
-from cptuning.methods.fitting import Run
 from cptuning.methods.lm_bff import LMBFF
 from cptuning.methods.p_tuning import PTuning
 from cptuning.methods.pet import PET
-from cptuning.methods.task import LabelledExamples, Split
+from cptuning.methods.training import LabelledExamples, Split, Training
 from cptuning.methods.warp import WARP
 from cptuning.training import Processes
 
@@ -84,10 +83,16 @@ def settings_of(method, pair=False, n_classes=2, **changes):
     return chosen.settings_for(examples, n_classes)
 
 
-def learner_of(method, backbone, pair=False, n_classes=2, seed=3, **changes):
+def training_of(backbone, settings, split, seed=3, **more):
+    """A training on one CPU, of as many classes as there are labels."""
+    names = tuple(f"label{i}" for i in range(split.train.labels.max() + 1))
+    return Training(backbone, settings, LabelSpace(names), split, CPU, seed=seed, **more)
+
+
+def learner_of(method, backbone, pair=False, n_classes=2, seed=3, split=None, **changes):
     settings = settings_of(method, pair, n_classes, **changes)
-    names = [f"label{i}" for i in range(n_classes)]
-    return LEARNERS[method](backbone, settings, Run(CPU, seed=seed), names)
+    split = split or split_of(n_classes, pair)
+    return LEARNERS[method](training_of(backbone, settings, split, seed))
 
 
 def split_of(n_classes=2, pair=False, **more):

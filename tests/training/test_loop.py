@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from cptuning.errors import CPTuningError
-from cptuning.training import Processes, Score, train
+from cptuning.training import Callback, Processes, Score, train
+from tests.test_settings import PLAN
 from tests.training.test_checkpoint import keeper_in
-from tests.training.test_plan import PLAN
 
 CPU = Processes(torch.device("cpu"))
 
@@ -32,8 +32,8 @@ class Pull(nn.Module):
 class PullTask:
     replayable = True
 
-    def __init__(self, scores=None, examples=0):
-        self.examples = examples
+    def __init__(self, scores=None, examples=0, seed=0):
+        self.examples, self.seed = examples, seed
         self.objective = Pull()
         self.scores = scores
         self.evaluated = []
@@ -53,7 +53,7 @@ class PullTask:
         return Score(self.scores.get(step, 0.0), -float(step), self.examples)
 
 
-class Log:
+class Log(Callback):
     def __init__(self):
         self.events = []
 
@@ -161,8 +161,8 @@ def test_frozen_parameters_never_change():
 def test_the_same_seed_gives_the_same_weights_and_another_one_others():
     runs = []
     for seed in (3, 3, 4):
-        task = PullTask()
-        train(task, replace(PLAN, seed=seed), CPU)
+        task = PullTask(seed=seed)
+        train(task, PLAN, CPU)
         runs.append(task.objective.weight.detach())
     assert torch.equal(runs[0], runs[1])
     assert not torch.equal(runs[0], runs[2])
@@ -200,6 +200,18 @@ def test_callbacks_hear_of_everything_in_order():
     assert kinds == ["start", "evaluate", "step", "evaluate", "step", "evaluate", "end"]
     assert log.events[0] == ("start", "training", 0, 2)
     assert log.events[-1] == ("end", 2)
+
+
+def test_a_callback_may_watch_the_steps_alone():
+    class Steps(Callback):
+        seen = 0
+
+        def on_step(self, step, losses):
+            self.seen = step
+
+    steps = Steps()
+    train(PullTask(scores={}), PLAN, CPU, callbacks=[steps])
+    assert steps.seen == PLAN.steps
 
 
 def test_callbacks_hear_the_end_of_an_interrupted_run():

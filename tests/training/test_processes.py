@@ -21,11 +21,11 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.parallel import DistributedDataParallel
 from cptuning.backbone import load_backbone
-from cptuning.data import Examples
+from cptuning.data import Examples, LabelSpace
 from cptuning.methods.cp_tuning import CPTuning
-from cptuning.methods.fitting import Fitter, Run
-from cptuning.methods.settings import settings_for
-from cptuning.methods.task import LabelledExamples, Split
+from cptuning.methods.evaluation_log import EvaluationLog
+from cptuning.methods.cp_tuning_settings import settings_for
+from cptuning.methods.training import LabelledExamples, Split, Training
 from cptuning.training import Processes
 from tests.methods.conftest import BAD, GOOD
 
@@ -35,12 +35,12 @@ settings = settings_for(
     "default", pair=False, batch_size=8, mlm_rate=0.4, reduction=reduction, steps=3,
     evaluate_every=1, learning_rate=1e-3,
 )
-run = Run(processes, seed=2)
-fitter = Fitter(CPTuning(load_backbone(folder), settings, run, ("good", "bad")), run)
 data = LabelledExamples(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
 more = Examples(("the red train", "yes or no ?", "how would i start", "a few years later"))
 split = Split(data, dev=data, unlabeled=more)
-task = fitter._stage("training", split).task
+labels = LabelSpace(("good", "bad"))
+learner = CPTuning(Training(load_backbone(folder), settings, labels, split, processes, seed=2))
+task = learner.task(split, EvaluationLog())
 model = task.objective.train()
 if processes.count > 1:
     model = DistributedDataParallel(model, find_unused_parameters=True)
@@ -53,7 +53,7 @@ if processes.count > 1:  # each process has the masked-LM loss of its own rows
     mlm /= processes.count
 found |= {"contrastive": losses["contrastive"].detach(), "mlm": mlm}
 task.objective.zero_grad(set_to_none=True)
-fitted = fitter.fit(split)
+fitted = learner.fit()
 found["embeddings"] = torch.from_numpy(fitted.task.support().embeddings)
 found["count"] = torch.tensor(processes.count)
 if processes.is_main:

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from cptuning.errors import CPTuningError
+from cptuning.training import Callback
 
 T = TypeVar("T")
 
@@ -94,8 +95,8 @@ class BackgroundJob(Generic[T]):
         return self._result
 
 
-class TrainingProgressCallback:
-    """Hands the steps of one or several trainings on to a job (a ``cptuning.training.Callback``).
+class TrainingProgressCallback(Callback):
+    """Reports the steps of one or several trainings to a job.
 
     ``about`` is the part of the job's progress that these trainings cover, from 0 to 1.
     """
@@ -119,9 +120,6 @@ class TrainingProgressCallback:
     def on_evaluate(self, step: int, score: Any) -> None:
         """Held-out examples were answered."""
         self._tell(step)
-
-    def on_end(self, step: int) -> None:
-        """Nothing to tell: the next training, or the end of the work, follows."""
 
     def _tell(self, step: int) -> None:
         start, end = self._about

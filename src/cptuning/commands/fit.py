@@ -3,7 +3,7 @@
 import time
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,9 +17,13 @@ from cptuning.commands.tables import (
 )
 from cptuning.data import Table, aligned, check_kind, read_table
 from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
 from cptuning.reporting.durations import format_duration
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.metrics import wilson_interval
+
+if TYPE_CHECKING:
+    from cptuning.training import Callback
 
 
 def fit(
@@ -86,7 +90,6 @@ def fit(
         folds=folds,
         device=device,
         verbose=not quiet,
-        callbacks=None if quiet else [_Resumed()],
         checkpoint_dir=checkpoints,
         **options.parse_threshold(unknown_threshold),
         **options.parse_settings(settings, method)
@@ -102,11 +105,13 @@ def fit(
             say(line)
         if backbone != "embedded" and not Path(backbone).is_dir() and init_from is None:
             say(f"Loading the backbone {backbone}, from the hub if it is not here yet …")
-        seconds = classifier.estimate_seconds(**data.arguments(), init_from=init_from)
-        say(f"Training will take about {format_duration(seconds)}.")
+        classifier.set_params(callbacks=[_resume_notice()])
     try:
-        classifier.fit(**data.arguments(), init_from=init_from)
-        classifier.save(output)
+        training = classifier.prepare(**data.arguments(), init_from=init_from)
+        if not quiet:
+            seconds = classifier.learner_class().fit_seconds(training)
+            say(f"Training will take about {format_duration(seconds)}.")
+        classifier.fit_prepared(training).save(output)
     except KeyboardInterrupt:
         say(_stopped(checkpoints))
         raise typer.Exit(130) from None
@@ -183,18 +188,17 @@ class _Data:
         return lines
 
 
-class _Resumed:
-    """Says that a run goes on."""
+def _resume_notice() -> "Callback":
+    """A callback that says when a training goes on from an earlier run."""
+    with needed_for("Training"):
+        from cptuning.training import Callback
 
-    def on_start(self, stage: str, step: int, last: int) -> None:
-        if step > 0:
-            say(f"Going on with {stage} at step {step} of {last}, where it was stopped.")
+    class ResumeNotice(Callback):
+        def on_start(self, stage: str, step: int, last: int) -> None:
+            if step > 0:
+                say(f"Going on with {stage} at step {step} of {last}, where it was stopped.")
 
-    def on_step(self, step: int, losses: Any) -> None: ...
-
-    def on_evaluate(self, step: int, score: Any) -> None: ...
-
-    def on_end(self, step: int) -> None: ...
+    return ResumeNotice()
 
 
 def _stopped(checkpoints: Path) -> str:

@@ -2,15 +2,16 @@
 
 import inspect
 import logging
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from importlib import import_module
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
@@ -18,23 +19,15 @@ from cptuning.extras import needed_for
 from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.methods.training_settings import Presets, TrainingSettings, resolve_preset
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.exceptions import NotFittedError
-except ImportError:  # The base install predicts without scikit-learn.
-    # Two of them: no class can have the same base twice.
-    BaseEstimator, ClassifierMixin = (type("Base", (), {}) for _ in range(2))
-    NotFittedError = CPTuningError
+from cptuning.settings import Presets, TrainingSettings, resolve_preset
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
-    from cptuning.methods.fitting import FitResult, Fitter, Run
-    from cptuning.methods.task import Split
+    from cptuning.methods.learner import FitResult, Learner
+    from cptuning.methods.training import LabelledExamples, Split, Training
     from cptuning.training import CheckpointFolder
 
 Array = np.ndarray[Any, Any]
@@ -42,44 +35,20 @@ Array = np.ndarray[Any, Any]
 _log = logging.getLogger("cptuning")
 
 
-@dataclass(frozen=True)
-class Start:
-    """What a training begins from."""
-
-    backbone: "Backbone"
-    template: str | None = None
-    """The prompt that the vectors in ``prompts`` belong to, where there are any."""
-    prompts: "Tensor | None" = None
-
-
-@dataclass(frozen=True)
-class Training:
-    """All that a method's training takes."""
-
-    start: Start
-    settings: Any
-    run: "Run"
-    split: "Split"
-    folds: int
-    classes: list[str]
-    """The names of the labels."""
-
-    @property
-    def essentials(self) -> "tuple[Backbone, Any, Run, list[str]]":
-        """What a method's learner is made of."""
-        return self.start.backbone, self.settings, self.run, self.classes
-
-
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of texts, or of pairs of texts, from a few labelled examples.
 
-    A method's own class names its settings and presets, and gives a training; see ``rivals.py``.
+    A method's own class names its learner, settings and presets; see ``rivals.py``.
     """
 
     method: ClassVar[str]
+    learner: ClassVar[str]
+    """The class that is fitted, as "module:name": it is imported with torch, when it is needed."""
     settings_class: ClassVar[type[TrainingSettings]]
     presets: ClassVar[Presets[Any]]
     uses_unlabeled: ClassVar[bool] = False
+    own_parameters: ClassVar[dict[str, tuple[str, str]]] = {}
+    """Parameters that are neither shared by all methods nor settings: their type and meaning."""
 
     # The parameters that every method has; a subclass takes them in its __init__.
     backbone: "str | Backbone"
@@ -93,18 +62,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     callbacks: Any
     checkpoint_dir: str | Path | None
     checkpoint_seconds: float
-
-    @abstractmethod
-    def _fitter(self, training: Training) -> "Fitter[Any]":
-        """The method on its backbone, ready to be fitted."""
-
-    def _train(self, training: Training) -> "FitResult[Any]":
-        """Train; a method that searches or trains several models has its own way."""
-        return self._fitter(training).fit(training.split, training.folds)
-
-    def _estimate(self, training: Training) -> float:
-        """How many seconds that takes at most."""
-        return self._fitter(training).estimate_seconds(training.split, training.folds)
 
     @classmethod
     def parameter_names(cls) -> tuple[str, ...]:
@@ -126,23 +83,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
         classifier, or the folder of one, whose weights are the start (transfer).
         """
-        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
-        training = self._training(label_space, split, init_from)
-        fitted = self._train(training)
-        _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
-        self._keep(fitted, label_space)
-        dev, more = split.dev, split.unlabeled
-        self.training_ = {
-            "examples": _counts(label_space, split.train.labels),
-            "dev_examples": _counts(label_space, dev.labels) if dev else None,
-            "unlabeled": len(more) if more else 0,
-            "validation": "dev" if dev else self.validation,
-            "held_out_accuracy": self.held_out_score_,
-            "best_step": fitted.history.best_step,
-            "seed": training.run.seed,
-            **fitted.facts,
-        }
-        return self
+        return self.fit_prepared(self.prepare(X, y, X_dev, y_dev, unlabeled, init_from))
 
     def estimate_seconds(
         self,
@@ -154,23 +95,73 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         init_from: "TextClassifier | str | Path | None" = None,
     ) -> float:
         """How long ``fit`` would take on this machine at most; two steps are made to find out."""
-        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
-        return self._estimate(self._training(label_space, split, init_from))
+        training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from)
+        return self.learner_class().fit_seconds(training)
 
-    def _training(self, label_space: LabelSpace, split: "Split", init_from: Any) -> Training:
-        settings = self.settings_for(split.train.examples, len(label_space.classes))
+    def prepare(
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        unlabeled: Any = None,
+        init_from: "TextClassifier | str | Path | None" = None,
+    ) -> "Training[Any]":
+        """What ``fit`` trains: the data, checked; the settings; the backbone, loaded.
+
+        For those who want to know how long a fit will take before they start it, without loading
+        everything twice: give it to ``learner_class().fit_seconds``, then to ``fit_prepared``.
+        """
+        with needed_for("Training"):
+            from cptuning.methods.training import Training
+        from cptuning.training import Processes, ProgressBar
+
+        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
+        settings = self._settings(split.train.examples, label_space)
+        backbone, prompts = self._start(init_from, settings.template)
         cross_fits = split.dev is None and self.validation == "cross-fit"
         return Training(
-            self._start(init_from),
+            backbone,
             settings,
-            self._run(),
+            label_space,
             split,
+            Processes.find(self.device),
             folds=self.folds if cross_fits else 0,
-            classes=[str(label) for label in label_space.classes],
+            prompts=prompts,
+            seed=_seed(self.random_state),
+            precision=self.precision,
+            callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
+            checkpoints=self._checkpoints(),
+            checkpoint_seconds=self.checkpoint_seconds,
         )
 
+    @classmethod
+    def learner_class(cls) -> "type[Learner[Any, Any]]":
+        """The class that is fitted."""
+        found: type[Learner[Any, Any]] = resolve_name(cls.learner)
+        return found
+
+    def fit_prepared(self, training: "Training[Any]") -> Self:
+        """Fit what ``prepare`` gave."""
+        fitted = self.learner_class().fit_result(training)
+        label_space, split = training.label_space, training.split
+        _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
+        self._keep(fitted, label_space)
+        dev, more = split.dev, split.unlabeled
+        self.training_ = {
+            "examples": _counts(label_space, split.train.labels),
+            "dev_examples": _counts(label_space, dev.labels) if dev else None,
+            "unlabeled": len(more) if more else 0,
+            "validation": "dev" if dev else self.validation,
+            "held_out_accuracy": self.held_out_score_,
+            "best_step": fitted.history.best_step,
+            "seed": training.seed,
+            **fitted.facts,
+        }
+        return self
+
     def settings_for(self, examples: Examples, classes: int) -> Any:
-        """The preset's settings for examples of so many classes, or those that were given."""
+        """The settings for examples of so many classes: those given, and else the preset's."""
         given = {f.name: getattr(self, f.name) for f in fields(self.settings_class)}
         changes = self._changes(examples.is_pair)
         changes |= {name: value for name, value in given.items() if value is not None}
@@ -179,16 +170,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return settings.scaled_to(len(examples))
 
+    def _settings(self, examples: Examples, label_space: LabelSpace) -> Any:
+        return self.settings_for(examples, len(label_space))
+
     def _changes(self, pair: bool) -> dict[str, Any]:
-        """What the parameters say of the settings other than by their names."""
+        """What parameters that are not settings change in the settings."""
         return {}
 
     def _data(
         self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any
     ) -> "tuple[LabelSpace, Split]":
         """What is trained on, checked: the classes, the labelled, dev and unlabelled examples."""
-        _require_training()
-        from cptuning.methods.task import LabelledExamples, Split
+        from cptuning.methods.training import LabelledExamples, Split
 
         examples = as_examples(X)
         labels = as_labels(y, len(examples))
@@ -197,10 +190,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
         if more is not None and not self.uses_unlabeled:
-            _log.warning("The method %s makes no use of texts without labels.", self.method)
+            _log.warning("The method %s does not use texts without labels.", self.method)
         return label_space, Split(LabelledExamples(examples, label_space.encode(labels)), dev, more)
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
+        from cptuning.training import Callback
+
         if len(label_space.classes) < 2:
             raise CPTuningError(
                 f"All {len(labels)} examples are labelled {label_space.classes[0]!r}: "
@@ -213,6 +208,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             isinstance(self.folds, Integral) and self.folds >= 2
         ):
             raise CPTuningError(f"folds is {self.folds!r}: cross-fitting needs at least two.")
+        for callback in self.callbacks or ():
+            if not isinstance(callback, Callback):
+                raise CPTuningError(
+                    f"callbacks has {callback!r}, which is not a cptuning.training.Callback: "
+                    "make its class a subclass of that."
+                )
         precisions = ("auto", "float32", "bfloat16")
         if self.precision not in precisions:
             raise CPTuningError(f"precision is {self.precision!r}: choose one of {precisions}.")
@@ -228,21 +229,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 label,
             )
 
-    def _run(self) -> "Run":
-        from cptuning.methods.fitting import Run
-        from cptuning.training import Processes, ProgressBar
+    def _start(
+        self, init_from: "TextClassifier | str | Path | None", template: str
+    ) -> "tuple[Backbone, Tensor | None]":
+        """The backbone and, from a model with the same template, where prompt vectors start.
 
-        return Run(
-            Processes.find(self.device),
-            seed=_seed(self.random_state),
-            precision=self.precision,
-            callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
-            checkpoints=self._checkpoints(),
-            checkpoint_seconds=self.checkpoint_seconds,
-        )
-
-    def _start(self, init_from: Any) -> Start:
-        """The backbone; or that of another fitted model, which itself stays as it is."""
+        A model that is started from stays as it is.
+        """
         from copy import deepcopy
 
         from cptuning.backbone import Backbone, TextEncoder, load_backbone
@@ -250,27 +243,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         if init_from is None:
             if isinstance(self.backbone, Backbone):
-                return Start(self.backbone)
-            return Start(load_backbone(self.backbone))
+                return self.backbone, None
+            return load_backbone(self.backbone), None
         source = init_from if isinstance(init_from, TextClassifier) else load(Path(init_from))
         encoder = source._fitted().encoder
         if not isinstance(encoder, TextEncoder):
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
             )
-        model = deepcopy(encoder.module.model)
-        return Start(
-            replace(encoder.backbone, model=model),
-            encoder.layout.template.source,
-            encoder.module.prompts.detach().clone(),
-        )
+        backbone = replace(encoder.backbone, model=deepcopy(encoder.module.model))
+        is_same = encoder.layout.template.source == template
+        return backbone, encoder.module.prompts.detach().clone() if is_same else None
 
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
         held_out, settings = fitted.held_out, fitted.task.settings
         self.settings_ = settings
         self.history_ = fitted.history
-        # Answers to the dev set, or cross-fitted ones to the examples of ``held_out_rows_``, in
-        # the order of the data: all that are not alone in their class, of very many a sample.
         self.held_out_ = held_out
         self.held_out_rows_ = fitted.held_out_rows
         self.held_out_score_ = held_out.score().accuracy if held_out else None
@@ -281,7 +269,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
-        """The nearness below which a text is unknown."""
+        """The similarity below which a text is unknown."""
         return None
 
     def predict(self, X: Any) -> Array:
@@ -289,11 +277,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted().predict(X)
 
     def predict_proba(self, X: Any) -> Scores:
-        """The probability of each class, one row a text, columns as in ``classes_``."""
+        """The probability of each class, one row per text, columns as in ``classes_``."""
         return self._fitted().predict_proba(X)
 
     def decision_function(self, X: Any) -> Scores:
-        """The class scores before calibration: votes, similarities or logits, one column a class.
+        """The class scores before calibration: votes, similarities or logits, a column per class.
 
         For two classes, the second one's score minus the first one's, as scikit-learn has it.
         """
@@ -314,12 +302,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted().explain(X, k)
 
     def add_examples(self, X: Any, y: Any) -> Self:
-        """Know more examples at once and without training, with a method that answers by them."""
+        """Add labelled examples, or a class, without training, to a method that answers by them."""
         self.predictor_ = self._fitted().with_examples(X, y)
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of texts whose label is right."""
+        """The share of texts that get their right label."""
         right = [p == t for p, t in zip(self.predict(X), as_labels(y, len(X)), strict=True)]
         return float(np.average(right, weights=sample_weight))
 
@@ -388,13 +376,10 @@ def _seed(random_state: Any) -> int:
     return int(random_state)
 
 
-def _require_training() -> None:
-    with needed_for("Training"):
-        import_module("cptuning.methods.fitting")
-
-
-def _dev_data(X_dev: Any, y_dev: Any, pair: bool, label_space: LabelSpace) -> Any:
-    from cptuning.methods.task import LabelledExamples
+def _dev_data(
+    X_dev: Any, y_dev: Any, pair: bool, label_space: LabelSpace
+) -> "LabelledExamples | None":
+    from cptuning.methods.training import LabelledExamples
 
     if (X_dev is None) != (y_dev is None):
         raise CPTuningError("Give X_dev and y_dev together, or neither.")

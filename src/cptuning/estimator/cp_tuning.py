@@ -4,56 +4,27 @@ from collections.abc import Sequence
 from math import isfinite
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from sklearn.base import TransformerMixin
 
 from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
-from cptuning.estimator.base import TextClassifier, Training
+from cptuning.estimator.base import TextClassifier
+from cptuning.estimator.parameters import described
 from cptuning.inference import UNKNOWN, EmbeddingPredictor, threshold_for
-from cptuning.methods.settings import PRESETS, CPTuningSettings
-
-try:
-    from sklearn.base import TransformerMixin
-except ImportError:  # The base install predicts without scikit-learn.
-    TransformerMixin = type("Base", (), {})
+from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings
 
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
-    from cptuning.methods.cp_tuning import CPTuningTask
     from cptuning.methods.evaluation_log import HeldOut
-    from cptuning.methods.fitting import Fitter
-    from cptuning.methods.task import Split
+    from cptuning.methods.training import Split
     from cptuning.training import Callback
 
 
+@described
 class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc]
     """A text classifier from a few labelled examples: no prompt, no label words, no head.
-
-    Parameters
-    ----------
-    backbone : "embedded" (shipped with the package), a folder, or an id on the hub; or what
-        ``load_backbone`` gave, which ``fit`` then trains in place, for who fits many times and
-        puts the weights back himself.
-    preset : "default", what measured best; "paper", the paper's settings as printed; or
-        "released", the variant in the code that its authors released.
-    random_state : the seed; the same one gives the same model on a CPU, bit for bit, for the
-        same number of threads. None draws one, a numpy generator is asked for one.
-    validation : how the weights are chosen and the probabilities calibrated when ``fit`` gets no
-        dev set. "cross-fit" trains ``folds`` more models that each leave a part of the examples
-        out; "none" trains once, for the preset's number of steps, and trusts the preset.
-    folds : how many parts cross-fitting makes.
-    unknown_threshold : None; or a similarity between -1 and 1 below which a text is "unknown";
-        or "auto", the one that refuses one in twenty of the held-out examples.
-    device : "auto", "cpu", "cuda" ...
-    precision : "auto" (bfloat16 on a GPU that has it), "float32" or "bfloat16".
-    verbose : show a progress bar (on a terminal only).
-    callbacks : objects that watch the training, see ``cptuning.training.Callback``.
-    checkpoint_dir : a folder for the state of a run; a run that was killed goes on from there.
-        Saving the model clears it.
-    checkpoint_seconds : the least time between two such states.
-
-    The others are the settings of the method; None takes the preset's value. They are described
-    in ``cptuning.methods.settings.CPTuningSettings``.
 
     Examples
     --------
@@ -72,8 +43,16 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     """
 
     method = "cp-tuning"
+    learner = "cptuning.methods.cp_tuning:CPTuning"
     settings_class = CPTuningSettings
     presets = PRESETS
+    own_parameters: ClassVar[dict[str, tuple[str, str]]] = {
+        "unknown_threshold": (
+            "float, 'auto' or None",
+            'A similarity between -1 and 1 below which a text is "unknown"; "auto", the one that '
+            "refuses one in twenty of the held-out examples; or None, which refuses nothing.",
+        )
+    }
     uses_unlabeled = True
     predictor_: EmbeddingPredictor
 
@@ -156,14 +135,6 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 f"A class is called {UNKNOWN!r}, which is the answer to texts far from everything: "
                 "rename it, or leave unknown_threshold out."
             )
-
-    def _fitter(self, training: Training) -> "Fitter[CPTuningTask]":
-        from cptuning.methods.cp_tuning import CPTuning
-        from cptuning.methods.fitting import Fitter
-
-        start = training.start
-        prompts = start.prompts if start.template == training.settings.template else None
-        return Fitter(CPTuning(*training.essentials, prompts), training.run)
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
         threshold: float | Literal["auto"] | None = self.unknown_threshold

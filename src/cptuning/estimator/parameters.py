@@ -1,56 +1,166 @@
-"""Constructors for classifiers: the parameters that all have, and the settings of the method."""
+"""The parameters of the classifiers: constructors and documentation are made from one list."""
 
+import inspect
 from dataclasses import fields
 from inspect import Parameter, Signature
-from typing import Any, TypeVar
+from textwrap import wrap
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from cptuning.estimator.base import TextClassifier
 
 C = TypeVar("C", bound=TextClassifier)
 
-_SHARED = {
-    "backbone": "embedded",
-    "preset": "default",
-    "random_state": 0,
-    "validation": "cross-fit",
-    "folds": 2,
-    "device": "auto",
-    "precision": "auto",
-    "verbose": True,
-    "callbacks": None,
-    "checkpoint_dir": None,
-    "checkpoint_seconds": 30.0,
+# What every method takes besides its settings: the type, the default and the meaning.
+_SHARED: dict[str, tuple[str, Any, str]] = {
+    "backbone": (
+        "str or Backbone",
+        "embedded",
+        '"embedded" (shipped with the package), a folder, or an id on the hub; or what '
+        "``load_backbone`` gave, which ``fit`` then trains in place.",
+    ),
+    "preset": (
+        "str",
+        "default",
+        "The settings to begin with: {presets}. Settings below that are None take its values.",
+    ),
+    "random_state": (
+        "int, numpy generator or None",
+        0,
+        "The seed. The same one gives the same model on a CPU, bit for bit, for the same number of "
+        "threads. None draws one, a numpy generator is asked for one.",
+    ),
+    "validation": (
+        "{'cross-fit', 'none'}",
+        "cross-fit",
+        "How the weights are chosen and the probabilities calibrated if ``fit`` gets no dev set. "
+        '"cross-fit" trains ``folds`` more models that each leave a part of the examples out; '
+        '"none" trains once, for the preset\'s number of steps, and measures nothing.',
+    ),
+    "folds": ("int", 2, "How many parts cross-fitting makes of the examples."),
+    "device": ("str", "auto", 'The device to train and predict on: "auto", "cpu", "cuda", ...'),
+    "precision": (
+        "{'auto', 'float32', 'bfloat16'}",
+        "auto",
+        'The precision of the training; "auto" is bfloat16 on a GPU that has it.',
+    ),
+    "verbose": ("bool", True, "Whether to show a progress bar, on a terminal only."),
+    "callbacks": (
+        "list of cptuning.training.Callback or None",
+        None,
+        "What watches the training: subclass ``Callback`` and override what you need.",
+    ),
+    "checkpoint_dir": (
+        "str, Path or None",
+        None,
+        "A folder for the state of a run, from which a run that was killed goes on. Saving the "
+        "model removes the state, and nothing else, from it.",
+    ),
+    "checkpoint_seconds": ("float", 30.0, "The least time between two such states."),
 }
 _POSITIONAL = ("backbone", "preset", "random_state")
 
+_ATTRIBUTES = {
+    "classes_": ("ndarray", "The classes, in the order of the columns of ``predict_proba``."),
+    "n_features_in_": ("int", "How many texts an example has: 1, or 2 for pairs."),
+    "settings_": ("TrainingSettings", "The settings of the fit: the preset's, and those given."),
+    "predictor_": ("Predictor", "What predicts: the model without what trained it."),
+    "held_out_score_": (
+        "float or None",
+        "The accuracy on the dev set or, in cross-fitting, on examples that a model had not seen; "
+        "None if nothing was held out.",
+    ),
+    "held_out_": (
+        "HeldOut or None",
+        "These answers, as class scores, in the order of the data. Only after ``fit``.",
+    ),
+    "held_out_rows_": (
+        "ndarray or None",
+        "The rows of the training examples that cross-fitting answered: all but those that are "
+        "alone in their class; of very many, a sample. Only after ``fit``.",
+    ),
+    "history_": (
+        "History",
+        "The scores by step, and the step whose weights were kept. Only after ``fit``.",
+    ),
+    "training_": ("dict", "What the model card says of the fit: examples, best step, seed, ..."),
+}
 
-def takes_settings(*more: str) -> Any:
-    """A class decorator: every setting of the method is a parameter, None taking the preset's.
+
+def takes_settings(cls: type[C]) -> type[C]:
+    """A class decorator: every setting of the method is a parameter; None takes the preset's.
 
     The settings' own class is the one list of them; scikit-learn reads the signature made here.
     """
+    settings = [field.name for field in fields(cls.settings_class)]
+    defaults = {name: default for name, (_, default, _) in _SHARED.items()}
+    defaults |= dict.fromkeys((*cls.own_parameters, *settings))
+    signature = Signature(
+        [
+            Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
+            *(_parameter(name, default) for name, default in defaults.items()),
+        ]
+    )
 
-    def with_constructor(cls: type[C]) -> type[C]:
-        settings = [field.name for field in fields(cls.settings_class)]
-        defaults = _SHARED | dict.fromkeys((*more, *settings))
-        signature = Signature(
-            [
-                Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
-                *(_parameter(name, default) for name, default in defaults.items()),
-            ]
-        )
+    def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
+        bound = signature.bind(self, *args, **given)
+        bound.apply_defaults()
+        for name in defaults:
+            setattr(self, name, bound.arguments[name])
 
-        def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
-            bound = signature.bind(self, *args, **given)
-            bound.apply_defaults()
-            for name in defaults:
-                setattr(self, name, bound.arguments[name])
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    cls.__init__ = __init__  # type: ignore[method-assign]
+    return described(cls)
 
-        __init__.__signature__ = signature  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[method-assign]
-        return cls
 
-    return with_constructor
+def described(cls: type[C]) -> type[C]:
+    """A class decorator: every parameter and fitted attribute is described in the docstring."""
+    about, title, examples = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n--------")
+    entries = _shared_entries(cls) | cls.own_parameters | _setting_entries(cls)
+    lines = [about.rstrip(), "", "Parameters", "----------"]
+    for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
+        kind, description = entries[parameter.name]
+        lines += [f"{parameter.name} : {kind}, default={parameter.default!r}"]
+        lines += _indented(description)
+    lines += ["", "Attributes", "----------"]
+    for name, (kind, description) in _ATTRIBUTES.items():
+        lines += [f"{name} : {kind}"]
+        lines += _indented(description)
+    cls.__doc__ = "\n".join([*lines, "", f"{title}{examples}", ""])
+    return cls
+
+
+def _indented(text: str) -> list[str]:
+    indent = " " * 4
+    return wrap(text, 92, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _shared_entries(cls: type[TextClassifier]) -> dict[str, tuple[str, str]]:
+    presets = ", ".join(f'"{name}"' for name in cls.presets)
+    return {
+        name: (kind, description.format(presets=presets))
+        for name, (kind, _, description) in _SHARED.items()
+    }
+
+
+def _setting_entries(cls: type[TextClassifier]) -> dict[str, tuple[str, str]]:
+    return {
+        field.name: (f"{_kind(field.type)} or None", field.metadata["description"])
+        for field in fields(cls.settings_class)
+    }
+
+
+def _kind(annotation: Any) -> str:
+    """A type as a docstring has it.
+
+    >>> _kind(float), _kind(int | None), _kind(Literal["sum", "mean"])
+    ('float', 'int', "{'sum', 'mean'}")
+    """
+    if get_origin(annotation) is Literal:
+        return "{" + ", ".join(map(repr, get_args(annotation))) + "}"
+    if isinstance(annotation, UnionType):
+        return _kind(get_args(annotation)[0])
+    return annotation.__name__ if get_origin(annotation) is None else str(annotation)
 
 
 def _parameter(name: str, default: Any) -> Parameter:

@@ -8,34 +8,27 @@ from time import perf_counter
 
 import numpy as np
 
-from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
+from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for
 from cptuning.errors import CPTuningError
 from cptuning.methods import t5_templates, template_search
-from cptuning.methods.fitting import Run
 from cptuning.methods.label_search import mask_log_probabilities, search_words
 from cptuning.methods.rival_settings import LMBFFSettings
 from cptuning.methods.t5_templates import T5
-from cptuning.methods.task import LabelledExamples
+from cptuning.methods.training import Training
 from cptuning.methods.words import tokens_of, words_for
 from cptuning.prompting import Template
-from cptuning.training import SearchCallback
+from cptuning.training import Callback
 
 
 class CandidateSearch:
     """The candidates that the untrained models offer."""
 
-    def __init__(
-        self,
-        backbone: Backbone,
-        settings: LMBFFSettings,
-        run: Run,
-        train: LabelledExamples,
-        classes: Sequence[str],
-    ) -> None:
-        self.backbone, self.settings, self.run = backbone, settings, run
-        self.train, self.classes = train, classes
+    def __init__(self, training: Training[LMBFFSettings]) -> None:
+        self.training = training
+        self.backbone, self.settings = training.backbone, training.settings
+        self.train, self.classes = training.split.train, training.classes
         none = np.zeros(0, dtype=np.int64)
-        self.module = PromptedEncoder(backbone, none).to(run.processes.device)
+        self.module = PromptedEncoder(self.backbone, none).to(training.processes.device)
 
     @property
     def name(self) -> str:
@@ -51,7 +44,8 @@ class CandidateSearch:
     def candidates(self) -> list[LMBFFSettings]:
         """Settings with a template and words each, the most promising first."""
         readings = self._template_readings() + self._mapping_readings()
-        with _watched(self.run, f"search: {self.name}", readings) as has_read:
+        watchers = self.training.watchers if readings else ()
+        with _watched(watchers, f"search: {self.name}", readings) as has_read:
             return [
                 replace(self.settings, template=template, label_words=words)
                 for template in self._templates(has_read)
@@ -62,15 +56,15 @@ class CandidateSearch:
         """How long the search takes at most, from one reading of the training examples."""
         began = perf_counter()
         mask_log_probabilities(self.encoder(), self.train)
-        a_reading = perf_counter() - began
-        seconds = a_reading * self._mapping_readings()
+        per_reading = perf_counter() - began
+        seconds = per_reading * self._mapping_readings()
         if self.settings.n_templates and self.settings.generator is not None:
             words = list(self._words().values())
-            t5 = T5.load(self.settings.generator, self.run.processes.device)
-            a_reading = t5_templates.seconds_to_read(
+            t5 = T5.load(self.settings.generator, self.training.processes.device)
+            per_reading = t5_templates.seconds_to_read(
                 t5, self.train, words, self.settings.template_tokens
             )
-        return seconds + a_reading * self._template_readings()
+        return seconds + per_reading * self._template_readings()
 
     def _template_readings(self) -> int:
         settings, pair = self.settings, self.train.examples.is_pair
@@ -105,7 +99,7 @@ class CandidateSearch:
             )
         else:
             found = t5_templates.write_templates(
-                T5.load(self.settings.generator, self.run.processes.device),
+                T5.load(self.settings.generator, self.training.processes.device),
                 self.train,
                 list(words.values()),
                 beam=self.settings.beam,
@@ -146,10 +140,8 @@ class CandidateSearch:
 
 
 @contextmanager
-def _watched(run: Run, what: str, last: int) -> Iterator[Callable[[], None]]:
-    """Tells those who watch searches that one more of ``last`` readings is done."""
-    on_main = run.callbacks if run.processes.is_main and last else ()
-    watchers = [callback for callback in on_main if isinstance(callback, SearchCallback)]
+def _watched(watchers: Sequence[Callback], what: str, last: int) -> Iterator[Callable[[], None]]:
+    """Gives what tells callbacks that one more of ``last`` readings of the examples is done."""
     done = 0
 
     def has_read() -> None:

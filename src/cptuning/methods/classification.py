@@ -17,11 +17,13 @@ from cptuning.inference import HeadPredictor
 from cptuning.inference.support import IntArray
 from cptuning.methods.demonstrations import Demonstrations
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
-from cptuning.methods.fitting import Run
 from cptuning.methods.heads import Head
+from cptuning.methods.learner import Learner
 from cptuning.methods.scorer import TextScorer
-from cptuning.methods.task import NO_TARGET, BatchedTask, LabelledExamples, S, Split
+from cptuning.methods.task import NO_TARGET, BatchedTask
+from cptuning.methods.training import LabelledExamples, Split, Training
 from cptuning.prompting import Encoding, Layout
+from cptuning.settings import S
 
 
 class Classification(nn.Module):
@@ -65,16 +67,8 @@ class Classification(nn.Module):
 class ClassificationTask(BatchedTask[S]):
     """A head trained on some examples."""
 
-    def __init__(self, learner: "HeadLearner[S]", split: Split, answers: EvaluationLog) -> None:
-        super().__init__(
-            learner.encoder.layout,
-            learner.settings,
-            learner.run.processes,
-            split,
-            n_classes=learner.n_classes,
-            answers=answers,
-            seed=learner.run.seed,
-        )
+    def __init__(self, learner: "HeadLearner[S]", split: Split, log: EvaluationLog) -> None:
+        super().__init__(learner, split, log)
         self.learner = learner
         self.objective = learner.module
         # The masked LM is for unlabelled texts: labelled ones are read as they are.
@@ -86,11 +80,11 @@ class ClassificationTask(BatchedTask[S]):
         return self.learner.parameter_groups(learning_rate)
 
     def mask_rate(self) -> float:
-        """Of the unlabelled texts, where the method has a masked-LM loss."""
+        """That of the unlabelled texts, if the method has a masked-LM loss."""
         return self.learner.mlm_rate
 
     def labelled_encodings(self, rows: IntArray, batch: int) -> list[Encoding]:
-        """The examples of a batch, with others as demonstrations where the method has them."""
+        """The examples of a batch, with others as demonstrations if the method has them."""
         encodings = super().labelled_encodings(rows, batch)
         if self.scorer.demonstrations is None:
             return encodings
@@ -101,7 +95,7 @@ class ClassificationTask(BatchedTask[S]):
         return self.scorer.score_encodings(encodings)
 
     def held_out(self, dev: LabelledExamples) -> HeldOut:
-        """The class scores; there is no nearness to examples in these methods."""
+        """The class scores; these methods have no similarity to examples."""
         scores = self.scorer.score_encodings(self.dev_encodings)
         return HeldOut(scores, np.zeros(len(scores), dtype=np.float32), dev.labels)
 
@@ -112,31 +106,26 @@ class ClassificationTask(BatchedTask[S]):
         return HeadPredictor(self.scorer, label_space, temperature)
 
 
-class HeadLearner(Generic[S]):
-    """A backbone with a head, as a fitter trains it; each rival is one of these.
+class HeadLearner(Learner[S, ClassificationTask[S]], Generic[S]):
+    """A backbone with a head; each rival is one of these.
 
-    A subclass makes the layout and the head, and says what is held still.
+    A subclass makes the layout and the head, and says what is frozen.
     """
 
-    settings: S
     mlm_weight = 0.0
     mlm_rate = 0.0
 
-    def __init__(self, backbone: Backbone, settings: S, run: Run, classes: Sequence[str]) -> None:
-        self.backbone = backbone
-        self.settings = settings
-        self.run = run
-        self.n_classes = len(classes)
-        # Whatever another method that had this backbone before held still.
-        backbone.model.requires_grad_(True)
+    def __init__(self, training: Training[S]) -> None:
+        super().__init__(training)
+        self.backbone = training.backbone
+        device, classes = training.processes.device, training.classes
         layout = self.layout(classes)
-        with seeded(run.seed, run.processes.device):
+        with seeded(training.seed, device):
             self.head = self.make_head(classes, layout)
-            module = PromptedEncoder(backbone, layout.prompt_ids, self.head.features)
+            module = PromptedEncoder(self.backbone, layout.prompt_ids, self.head.features)
             module.prompts.requires_grad_(len(module.prompts) > 0)
             self.prepare(module)
-        device = run.processes.device
-        self.encoder = TextEncoder(layout, module.to(device), backbone)
+        self.encoder = TextEncoder(layout, module.to(device), self.backbone)
         self.module = self.objective(module, self.head.to(device))
 
     def layout(self, classes: Sequence[str]) -> Layout:
@@ -148,7 +137,7 @@ class HeadLearner(Generic[S]):
         raise NotImplementedError
 
     def prepare(self, module: PromptedEncoder) -> None:
-        """Hold still what the method does not train, or put something in a place of its own."""
+        """Freeze what the method does not train, or replace a part of the module."""
 
     def objective(self, module: PromptedEncoder, head: Head) -> Classification:
         """What is trained."""
@@ -159,15 +148,15 @@ class HeadLearner(Generic[S]):
         return None
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
-        """All that is not held still, at one rate."""
+        """All that is not frozen, at one rate."""
         trained = [p for p in self.module.parameters() if p.requires_grad]
         return [{"params": trained, "lr": learning_rate}]
 
-    def task(self, split: Split, answers: EvaluationLog) -> ClassificationTask[S]:
-        """The task of learning some examples; texts that no loss would look at are left out."""
+    def task(self, split: Split, log: EvaluationLog) -> ClassificationTask[S]:
+        """The task of learning some examples; texts that no loss would read are left out."""
         if self.mlm_weight == 0:
             split = replace(split, unlabeled=None)
-        return ClassificationTask(self, split, answers)
+        return ClassificationTask(self, split, log)
 
 
 def require_masked_lm(backbone: Backbone, method: str) -> None:
@@ -191,7 +180,7 @@ def snapshot(backbone: Backbone) -> Callable[[], None]:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Inside, torch draws from this seed; outside, nobody notices."""
+    """Inside, torch draws from this seed; outside, its state is as before."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

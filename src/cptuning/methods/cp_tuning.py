@@ -9,19 +9,20 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from cptuning import losses
-from cptuning.backbone import Backbone, PromptedEncoder, TextEncoder, layout_for
+from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import LabelSpace, stratified_sample
 from cptuning.inference import EmbeddingPredictor, SupportSet, class_scores, familiarity
 from cptuning.inference.support import IntArray
+from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
-from cptuning.methods.fitting import Run
-from cptuning.methods.settings import CPTuningSettings
-from cptuning.methods.task import NO_TARGET, BatchedTask, LabelledExamples, Split, mean_by_sample
+from cptuning.methods.learner import Learner
+from cptuning.methods.task import NO_TARGET, BatchedTask, mean_by_sample
+from cptuning.methods.training import LabelledExamples, Split, Training
 from cptuning.prompting import Encoding, Template
-from cptuning.training import Processes, chunk_count, gather, in_chunks, recomputed
+from cptuning.training import chunk_count, gather, in_chunks, recomputed
 
 MOST_REFERENCES = 2048
-"""With more examples than these, evaluations compare with a sample of them."""
+"""With more examples than this, evaluations compare with a sample of them."""
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
 
@@ -109,53 +110,35 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
 
     objective: Objective
 
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        settings: CPTuningSettings,
-        processes: Processes,
-        split: Split,
-        *,
-        n_classes: int,
-        answers: EvaluationLog | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            encoder.layout,
-            settings,
-            processes,
-            split,
-            n_classes=n_classes,
-            answers=answers,
-            seed=seed,
-        )
-        self.encoder = encoder
+    def __init__(self, learner: "CPTuning", split: Split, log: EvaluationLog) -> None:
+        super().__init__(learner, split, log)
+        settings, module = self.settings, self.encoder.module
         # Lots are drawn on the host, and chunks are told apart there.
         self.replayable = settings.loss != "sampled-pccl" and settings.chunk_size == 0
-        # An evaluation must not take longer the more examples there are: so many stand for all.
-        self._references = stratified_sample(split.train.labels, MOST_REFERENCES, seed)
+        # An evaluation must not take longer the more examples there are: a sample stands for all.
+        self._references = stratified_sample(split.train.labels, MOST_REFERENCES, self.seed)
         if settings.centred:
-            encoder.centre_on([self.encodings[row] for row in self._references])
-        self.objective = Objective(encoder.module, settings)
-        freeze_lower_layers(encoder.module, settings.frozen_share)
+            self.encoder.centre_on([self.encodings[row] for row in self._references])
+        self.objective = Objective(module, settings)
+        freeze_lower_layers(module, settings.frozen_share)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
         module = self.encoder.module
         model = [p for p in module.model.parameters() if p.requires_grad]
         prompt_rate = self.settings.prompt_learning_rate or learning_rate
-        # Prompt vectors are few and stand where they should: nothing pulls them towards zero.
+        # Prompt vectors start from words' embeddings: nothing should pull them towards zero.
         return [
             {"params": model, "lr": learning_rate},
             {"params": [module.prompts], "lr": prompt_rate, "weight_decay": 0.0},
         ]
 
     def mask_rate(self) -> float:
-        """Nothing is hidden where the masked LM has no weight."""
+        """Nothing is hidden if the masked-LM loss has no weight."""
         return self.settings.mlm_rate if self.objective.has_mlm else 0.0
 
     def batch_labels(self, chosen: IntArray) -> IntArray:
-        """Everybody's labels, in the order in which embeddings are gathered."""
+        """The labels of all processes, in the order in which embeddings are gathered."""
         count = self.processes.count
         gathered = np.concatenate([chosen[process::count] for process in range(count)])
         return self.split.train.labels.take(gathered)
@@ -198,47 +181,28 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         )
 
 
-class CPTuning:
-    """CP-Tuning on a backbone: what the fitter trains."""
+class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
+    """CP-Tuning on a backbone."""
 
-    def __init__(
-        self,
-        backbone: Backbone,
-        settings: CPTuningSettings,
-        run: Run,
-        classes: Sequence[str],
-        prompts: Tensor | None = None,
-    ) -> None:
-        """``prompts`` is where the prompt vectors start, if not from the rows of its words."""
-        self.settings = settings
-        self.run = run
-        self.n_classes = len(classes)
-        # Whatever another method that had this backbone before held still.
-        backbone.model.requires_grad_(True)
+    def __init__(self, training: Training[CPTuningSettings]) -> None:
+        super().__init__(training)
+        backbone, settings, prompts = training.backbone, training.settings, training.prompts
         layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
         module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
         if prompts is not None and prompts.shape == module.prompts.shape:
             module.prompts.data.copy_(prompts)
-        self.encoder = TextEncoder(layout, module.to(run.processes.device), backbone)
+        self.encoder = TextEncoder(layout, module.to(training.processes.device), backbone)
         self.module = module
 
-    def task(self, split: Split, answers: EvaluationLog) -> CPTuningTask:
+    def task(self, split: Split, log: EvaluationLog) -> CPTuningTask:
         """The task of learning some examples."""
-        return CPTuningTask(
-            self.encoder,
-            self.settings,
-            self.run.processes,
-            split,
-            n_classes=self.n_classes,
-            answers=answers,
-            seed=self.run.seed,
-        )
+        return CPTuningTask(self, split, log)
 
 
 def freeze_lower_layers(module: PromptedEncoder, share: float) -> None:
-    """Hold the embedding table and a share of the layers still; the prompt vectors go on learning.
+    """Freeze the embedding table and a share of the layers, but not the prompt vectors.
 
-    Where all layers have the same weights (ALBERT), or can't be told apart, it is the table alone.
+    If all layers share their weights (ALBERT), or can't be told apart, it is the table alone.
     """
     if share == 0:
         return

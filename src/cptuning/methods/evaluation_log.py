@@ -1,4 +1,4 @@
-"""What models answered examples that they did not train on, evaluation by evaluation."""
+"""The answers of models to examples that they did not train on, evaluation by evaluation."""
 
 import logging
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class HeldOut:
 
     @property
     def temperature(self) -> float:
-        """The temperature that makes these answers' probabilities right."""
+        """The temperature that calibrates the probabilities of these answers."""
         return fit_temperature(self.scores, self.labels)
 
     def score(self) -> Score:
@@ -43,7 +43,7 @@ class HeldOut:
 
     @classmethod
     def joined(cls, parts: Sequence["HeldOut"]) -> "HeldOut":
-        """The answers of several models to an example each."""
+        """The answers of several models, each to examples of its own."""
         return cls(
             np.concatenate([part.scores for part in parts]),
             np.concatenate([part.familiarity for part in parts]),
@@ -53,7 +53,7 @@ class HeldOut:
 
 @dataclass
 class EvaluationLog:
-    """The answers of one fold's model by step; in a file too, where a run may have to resume."""
+    """The answers to one training's held-out examples by step; in a file too, to resume from."""
 
     folder: CheckpointFolder | None = None
     stage: str = ""
@@ -67,12 +67,12 @@ class EvaluationLog:
             self._read(self.folder.evaluations_file(self.stage))
 
     def add(self, step: int, answer: HeldOut) -> None:
-        """Keep what was answered after so many steps."""
+        """Keep the answers after this many steps."""
         self.by_step[step] = answer
         self.write()
 
     def finish(self) -> None:
-        """The fold needs no more training."""
+        """The training is over."""
         self.finished = True
         self.write()
 

@@ -6,9 +6,9 @@ from cptuning.backbone import PromptedEncoder, layout_for
 from cptuning.errors import CPTuningError
 from cptuning.methods.classification import HeadLearner
 from cptuning.methods.heads import ClsHead, Head
-from cptuning.methods.training_settings import TrainingSettings
 from cptuning.prompting import Layout, Template
 from cptuning.prompting.template import Mask
+from cptuning.settings import TrainingSettings
 
 
 class FineTuning(HeadLearner[TrainingSettings]):
@@ -30,7 +30,7 @@ class FineTuning(HeadLearner[TrainingSettings]):
         own_dropout = getattr(config, "classifier_dropout", None)
         return ClsHead(
             config.hidden_size,
-            self.n_classes,
+            len(classes),
             getattr(config, "hidden_dropout_prob", 0.1) if own_dropout is None else own_dropout,
             getattr(config, "initializer_range", 0.02),
         )

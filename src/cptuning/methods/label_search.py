@@ -10,7 +10,7 @@ from torch.nn.functional import log_softmax
 from cptuning.backbone import TextEncoder
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
-from cptuning.methods.task import LabelledExamples
+from cptuning.methods.training import LabelledExamples
 from cptuning.prompting import Batch
 
 FloatArray = NDArray[np.float32]

@@ -1,19 +1,17 @@
 """LM-BFF: templates and label words that are searched for, tuned as candidates, chosen on dev."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cptuning.backbone import Backbone
 from cptuning.errors import CPTuningError
 from cptuning.methods.candidate_search import CandidateSearch
-from cptuning.methods.classification import ClassificationTask, require_masked_lm, snapshot
+from cptuning.methods.classification import require_masked_lm, snapshot
 from cptuning.methods.demonstrations import Demonstrations
-from cptuning.methods.fitting import FitResult, Fitter, Run
 from cptuning.methods.label_search import some_words
+from cptuning.methods.learner import FitResult
 from cptuning.methods.rival_settings import LMBFFSettings
-from cptuning.methods.task import LabelledExamples, Split
+from cptuning.methods.training import LabelledExamples, Training
 from cptuning.methods.word_learner import WordLearner
 from cptuning.methods.words import WordHead
 
@@ -24,6 +22,16 @@ class LMBFF(WordLearner[LMBFFSettings]):
     """One template with its words, and demonstrations if they are asked for."""
 
     method = "lm-bff"
+
+    @classmethod
+    def fit_result(cls, training: Training[LMBFFSettings]) -> FitResult[Any]:
+        """Search, and fit what was found."""
+        return fit_candidates(training)
+
+    @classmethod
+    def fit_seconds(cls, training: Training[LMBFFSettings]) -> float:
+        """The search, its candidates and the chosen one."""
+        return estimate_seconds(training)
 
     def demonstrations(self, train: LabelledExamples) -> Demonstrations | None:
         """An example of each class behind every text."""
@@ -45,28 +53,23 @@ class LMBFF(WordLearner[LMBFFSettings]):
         )
 
 
-def fit_candidates(
-    split: Split,
-    folds: int,
-    backbone: Backbone,
-    settings: LMBFFSettings,
-    run: Run,
-    classes: Sequence[str],
-) -> FitResult[ClassificationTask[LMBFFSettings]]:
-    """Search, tune every candidate for a while, train the one that held-out examples like best.
+def fit_candidates(training: Training[LMBFFSettings]) -> FitResult[Any]:
+    """Search, tune every candidate for a while, train the one that does best on held-out examples.
 
-    Where nothing is held out, the candidate that the search itself ranks first is trained.
+    If nothing is held out, the candidate that the search itself ranks first is trained.
     """
+    backbone, settings = training.backbone, training.settings
     require_masked_lm(backbone, "lm-bff")
-    search = CandidateSearch(backbone, settings, run, split.train, classes)
+    search = CandidateSearch(training)
     candidates = search.candidates()
     chosen, tried = candidates[0], []
-    if len(candidates) > 1 and (split.dev is not None or folds > 1):
+    if len(candidates) > 1 and (training.split.dev is not None or training.folds > 1):
         put_back = snapshot(backbone)
         scores = []
         for number, candidate in enumerate(candidates, start=1):
-            learner = LMBFF(backbone, _tuning(candidate), run, classes)
-            scores.append(Fitter(learner, run, f"candidate {number}").best_score(split, folds))
+            tuning = replace(training, settings=_tuning(candidate), title=f"candidate {number}")
+            learner = LMBFF(tuning)
+            scores.append(learner.best_score())
             put_back()
             tried.append(
                 {
@@ -77,9 +80,9 @@ def fit_candidates(
             )
         # Of equally good ones the first, which the search ranked higher.
         chosen = candidates[max(range(len(scores)), key=lambda i: (scores[i], -i))]
-    fitted = Fitter(LMBFF(backbone, chosen, run, classes), run).fit(split, folds)
+    fitted = LMBFF(replace(training, settings=chosen)).fit()
     shown = fitted.task.scorer.demonstrations
-    if shown is not None and shown.longest > backbone.max_length and run.processes.is_main:
+    if shown is not None and shown.longest > backbone.max_length and training.processes.is_main:
         _log.warning(
             "A text with its demonstrations may have %d tokens, and the model reads %d: the last "
             "demonstrations are cut off then. A smaller max_length leaves room for them.",
@@ -95,26 +98,20 @@ def fit_candidates(
     return replace(fitted, facts=facts)
 
 
-def estimate_seconds(
-    split: Split,
-    folds: int,
-    backbone: Backbone,
-    settings: LMBFFSettings,
-    run: Run,
-    classes: Sequence[str],
-) -> float:
+def estimate_seconds(training: Training[LMBFFSettings]) -> float:
     """How long the search and the trainings take at most."""
-    require_masked_lm(backbone, "lm-bff")
-    search = CandidateSearch(backbone, settings, run, split.train, classes)
-    if settings.label_words is None:  # any will do to take the time
-        words = zip(classes, some_words(search.encoder()), strict=False)
-        settings = search.settings = replace(settings, label_words=dict(words))
+    require_masked_lm(training.backbone, "lm-bff")
+    if training.settings.label_words is None:  # Any will do to measure the time.
+        words = zip(training.classes, some_words(CandidateSearch(training).encoder()), strict=False)
+        own = replace(training.settings, label_words=dict(words))
+        training = replace(training, settings=own)
+    settings = training.settings
     candidates = max(1, settings.n_templates) * max(1, settings.n_mappings)
-    seconds = Fitter(LMBFF(backbone, settings, run, classes), run).estimate_seconds(split, folds)
-    if candidates > 1 and (split.dev is not None or folds > 1):
+    seconds = LMBFF(training).estimate_seconds()
+    if candidates > 1 and (training.split.dev is not None or training.folds > 1):
         share = _tuning(settings).steps / max(1, settings.steps)
         seconds *= 1 + candidates * share
-    return seconds + search.estimate_seconds()
+    return seconds + CandidateSearch(training).estimate_seconds()
 
 
 def _tuning(settings: LMBFFSettings) -> LMBFFSettings:

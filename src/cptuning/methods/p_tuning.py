@@ -13,14 +13,14 @@ from cptuning.inference import HeadPredictor
 from cptuning.methods.classification import ClassificationTask
 from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.rival_settings import PTuningSettings
-from cptuning.methods.task import Split
+from cptuning.methods.training import Split
 from cptuning.methods.word_learner import WordLearner
 from cptuning.prompting import Template
 from cptuning.prompting.template import Prompts
 
 
 class PromptReparameterization(nn.Module):
-    """The prompt vectors as a function of vectors of their own: a 2-layer BiLSTM, then an MLP."""
+    """The prompt vectors as a function of other vectors: a 2-layer BiLSTM, then an MLP."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -34,24 +34,24 @@ class PromptReparameterization(nn.Module):
 
 
 class PTuning(WordLearner[PTuningSettings]):
-    """The whole model is trained, at one rate, and the prompt encoder at another."""
+    """The whole model is trained at one rate, and the reparameterization at another."""
 
     method = "p-tuning"
     takes_prompts = True
 
     def prepare(self, module: PromptedEncoder) -> None:
-        """Let the prompt vectors come from the encoder; their own start is random."""
+        """Compute the prompt vectors from vectors that start at random."""
         if not any(isinstance(p, Prompts) for p in Template.parse(self.settings.template).parts):
             raise CPTuningError(
                 f"The template {self.settings.template!r} has no [PRO], "
                 "which is what p-tuning trains: put some in, as in {a} [PRO*3] It was [MASK]."
             )
         nn.init.normal_(module.prompts)
-        encoder = PromptReparameterization(module.prompts.shape[1]).to(module.prompts.device)
-        parametrize.register_parametrization(module, "prompts", encoder)
+        network = PromptReparameterization(module.prompts.shape[1]).to(module.prompts.device)
+        parametrize.register_parametrization(module, "prompts", network)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
-        """The language model, and the prompt encoder with the vectors that go into it."""
+        """The language model, and the reparameterization with the vectors that go into it."""
         module = self.encoder.module
         prompts = cast(nn.ModuleDict, module.parametrizations)["prompts"].parameters()
         return [
@@ -63,13 +63,13 @@ class PTuning(WordLearner[PTuningSettings]):
             },
         ]
 
-    def task(self, split: Split, answers: EvaluationLog) -> "PTuningTask":
+    def task(self, split: Split, log: EvaluationLog) -> "PTuningTask":
         """The task of learning some examples."""
-        return PTuningTask(self, split, answers)
+        return PTuningTask(self, split, log)
 
 
 class PTuningTask(ClassificationTask[PTuningSettings]):
-    """Training ends with the encoder thrown away: only the vectors that it gave are kept."""
+    """After training only the vectors are kept, not the network that computed them."""
 
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None

@@ -7,72 +7,109 @@ steps for a small backbone and little time.
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from cptuning.methods.training_settings import Kind, TrainingSettings
 from cptuning.prompting import default_template
+from cptuning.settings import Kind, TrainingSettings, setting
 
 
 @dataclass(frozen=True)
 class WordSettings(TrainingSettings):
     """Settings of a method in which words stand for the labels."""
 
-    label_words: dict[str, str] | None
-    """A word, or a few, for each label; None: the names of the labels."""
+    label_words: dict[str, str] | None = setting(
+        "A word, or a few, for each label; None means the names of the labels."
+    )
 
 
 @dataclass(frozen=True)
 class PETSettings(WordSettings):
     """Settings of PET."""
 
-    mlm_weight: float
-    """Of the masked-LM loss on unlabelled texts; the rest is the weight of the classes."""
-    mlm_rate: float
-    patterns: tuple[str, ...]
-    """More templates: a model is trained with each, and all teach a final classifier."""
-    distillation_temperature: float
-    distillation_steps: int
+    mlm_weight: float = setting(
+        "The weight of the masked-LM loss on unlabelled texts; the classification loss has the "
+        "rest.",
+        least=0,
+        most=1,
+    )
+    mlm_rate: float = setting(
+        "The share of an unlabelled text's tokens that is hidden for the masked-LM loss.",
+        least=0,
+        most=1,
+    )
+    patterns: tuple[str, ...] = setting(
+        "More templates: a model is trained with each, and all of them teach a final classifier."
+    )
+    distillation_temperature: float = setting(
+        "The temperature at which the final classifier learns what the patterns' models say.",
+        above=0,
+    )
+    distillation_steps: int = setting("The training steps of the final classifier.", least=1)
 
 
 @dataclass(frozen=True)
 class LMBFFSettings(WordSettings):
     """Settings of LM-BFF."""
 
-    n_templates: int
-    """How many of the best templates found are tuned; 0: the given template alone."""
-    n_mappings: int
-    """How many of the best label words found are tuned (for each template); 0: the given ones."""
-    candidate_steps: int | None
-    """Of each candidate's tuning; None: as many as the chosen one is trained for."""
-    candidate_learning_rate: float
-    candidate_batch_size: int
-    """Of their tuning too: what is found does not depend on how the chosen one is trained."""
-    generator: str | None
-    """A T5, by folder or hub id, that writes templates; None: the backbone fills masks itself."""
-    beam: int
-    template_tokens: int
-    """The longest template that a T5 may write; the backbone fills 1 to 4 masks."""
-    words_per_class: int
-    """How many words are considered for each class."""
-    combinations: int
-    """How many combinations of words are compared, however many classes there are."""
-    demonstrations: int
-    """How many draws of a labelled example a class are read along with a text; 0: none."""
-    similar_share: float
-    """Which share of a class's examples, the most similar, a demonstration is drawn from."""
+    n_templates: int = setting(
+        "How many of the best templates found are tuned; 0 means the given template alone.", least=0
+    )
+    n_mappings: int = setting(
+        "How many of the best sets of label words found are tuned, for each template; 0 means the "
+        "given words.",
+        least=0,
+    )
+    candidate_steps: int | None = setting(
+        "The training steps of each candidate; None means as many as for the chosen one.", least=0
+    )
+    candidate_learning_rate: float = setting(
+        "The learning rate of the candidates, which does not depend on that of the chosen one.",
+        above=0,
+    )
+    candidate_batch_size: int = setting(
+        "The batch size of the candidates, which does not depend on that of the chosen one.",
+        least=2,
+    )
+    generator: str | None = setting(
+        "A T5, by folder or hub id, that writes templates; None means that the backbone itself "
+        "fills masks."
+    )
+    beam: int = setting("The width of the beam in the search for templates.", least=1)
+    template_tokens: int = setting(
+        "The longest template that a T5 may write, in tokens; the backbone fills 1 to 4 masks.",
+        least=3,
+    )
+    words_per_class: int = setting("How many words are considered for each class.", least=1)
+    combinations: int = setting(
+        "How many combinations of words are compared, however many classes there are.", least=1
+    )
+    demonstrations: int = setting(
+        "How many times demonstrations, one labelled example per class, are drawn for a text; "
+        "0 means that there are none.",
+        least=0,
+    )
+    similar_share: float = setting(
+        "The share of a class's examples, the most similar ones, that demonstrations are drawn "
+        "from.",
+        above=0,
+        most=1,
+    )
 
 
 @dataclass(frozen=True)
 class PTuningSettings(WordSettings):
     """Settings of P-tuning."""
 
-    prompt_learning_rate: float
+    prompt_learning_rate: float = setting(
+        "The highest learning rate of the prompt vectors and of what computes them.", above=0
+    )
 
 
 @dataclass(frozen=True)
 class WARPSettings(WordSettings):
     """Settings of WARP."""
 
-    class_vectors: Literal["label-words", "random"]
-    """Where the class vectors start."""
+    class_vectors: Literal["label-words", "random"] = setting(
+        "Where the class vectors start: from the decoder's rows of the label words, or at random."
+    )
 
 
 Presets = dict[str, dict[Kind, TrainingSettings]]

@@ -13,8 +13,8 @@ from torch.nn.functional import log_softmax
 
 from cptuning.backbone.loading import hub_is_known, quiet_transformers
 from cptuning.errors import CPTuningError
-from cptuning.methods.task import LabelledExamples
 from cptuning.methods.template_search import PLACES, Filling, taking_turns
+from cptuning.methods.training import LabelledExamples
 from cptuning.prompting import Template
 from cptuning.prompting.template import Text
 

@@ -2,93 +2,60 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cptuning.backbone import output_positions, to_device
-from cptuning.data import BalancedBatches, Examples, LabelSpace, UniformBatches
+from cptuning.data import BalancedBatches, LabelSpace, UniformBatches
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
-from cptuning.methods.training_settings import TrainingSettings
-from cptuning.prompting import Encoding, LaidOut, Layout, Targets, collate, mask_batch
-from cptuning.training import Processes, Score
+from cptuning.methods.training import LabelledExamples, Split
+from cptuning.prompting import Encoding, LaidOut, Targets, collate, mask_batch
+from cptuning.settings import S
+from cptuning.training import Score
 
 if TYPE_CHECKING:
     from cptuning.inference import Predictor
-
-
-@dataclass(frozen=True)
-class LabelledExamples:
-    """Examples and their class numbers."""
-
-    examples: Examples
-    labels: IntArray
-
-    def take(self, rows: IntArray) -> "LabelledExamples":
-        """Some of them."""
-        return LabelledExamples(self.examples.take(rows), self.labels[rows])
-
-
-@dataclass(frozen=True)
-class Split:
-    """What one training may see: labelled examples, held-out ones, texts without labels."""
-
-    train: LabelledExamples
-    dev: LabelledExamples | None = None
-    unlabeled: Examples | None = None
-    share: float = 1.0
-    """Which part of the examples this is: batches of it are as much smaller."""
+    from cptuning.methods.learner import Learner
 
 
 # Sizes that a GPU sees are rounded up to these, so that few shapes occur and each is recorded once.
 _LENGTH_STEP, _LEAST_TARGETS = 64, 128
 
 NO_TARGET = -100
-"""Stands for a masked token that there is not; torch's losses pass over it."""
+"""The target of a position that is only there to fill up; torch's losses ignore it."""
 
 # A batch of fewer would hold no two classes with a pair each.
 _LEAST_BATCH = 4
 
-S = TypeVar("S", bound=TrainingSettings)
-
 
 class BatchedTask(ABC, Generic[S]):
-    """Training examples and, if there are any, held-out ones, as the loop wants them."""
+    """Training examples and, if there are any, held-out ones, as the loop takes them."""
 
     objective: nn.Module
     replayable = True
     """Whether the objective does the same work for all inputs of the same shapes."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        settings: S,
-        processes: Processes,
-        split: Split,
-        *,
-        n_classes: int,
-        answers: EvaluationLog | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.layout = layout
-        self.settings: S = settings
-        self.processes = processes
+    def __init__(self, learner: "Learner[S, Any]", split: Split, log: EvaluationLog) -> None:
+        self.encoder = learner.encoder
+        self.layout = learner.encoder.layout
+        self.settings: S = learner.settings
+        self.processes = learner.training.processes
+        self.n_classes = len(learner.training.label_space)
+        self.seed = learner.training.seed
         self.split = split
-        self.n_classes = n_classes
-        self.seed = seed
-        self.answers = answers or EvaluationLog()
+        self.log = log
         # Of few texts each is tokenised once; a batch only picks and masks.
-        self.encodings: Sequence[Encoding] = LaidOut(layout, split.train.examples)
-        self.dev_encodings = layout.encode(split.dev.examples) if split.dev else []
-        self.unlabeled_encodings = LaidOut(layout, split.unlabeled) if split.unlabeled else []
+        self.encodings: Sequence[Encoding] = LaidOut(self.layout, split.train.examples)
+        self.dev_encodings = self.layout.encode(split.dev.examples) if split.dev else []
+        self.unlabeled_encodings = LaidOut(self.layout, split.unlabeled) if split.unlabeled else []
         self.batch_size = self._batch_size()
-        self.rounds_sizes = processes.device.type == "cuda"
+        self.rounds_sizes = self.processes.device.type == "cuda"
 
     @abstractmethod
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
@@ -96,32 +63,32 @@ class BatchedTask(ABC, Generic[S]):
 
     @abstractmethod
     def mask_rate(self) -> float:
-        """The share of the text tokens that is hidden for the masked LM."""
+        """The share of the text's tokens that is hidden for the masked LM."""
 
     @abstractmethod
     def read(self, encodings: Sequence[Encoding]) -> object:
-        """Compute of some texts what an evaluation computes of each."""
+        """What an evaluation computes for each text, for some of them."""
 
     @abstractmethod
     def held_out(self, dev: LabelledExamples) -> HeldOut:
-        """What the model answers to the held-out examples as it is now."""
+        """The present model's answers to the held-out examples."""
 
     @abstractmethod
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
     ) -> "Predictor":
-        """The trained model as something that answers."""
+        """The trained model, ready to predict."""
 
     def evaluate(self, step: int) -> Score | None:
         """Accuracy and calibrated log-loss on the held-out examples."""
         if self.split.dev is None:
             return None
         answer = self.held_out(self.split.dev)
-        self.answers.add(step, answer)
+        self.log.add(step, answer)
         return answer.score()
 
     def inputs(self, batch: int) -> dict[str, Tensor]:
-        """What falls to this process of a batch, masked and padded, and the labels."""
+        """The part of a batch that is this process's, masked and padded, and the labels."""
         chosen = self._batches(batch)
         mine = range(self.processes.index, len(chosen), self.processes.count)
         encodings = self.labelled_encodings(chosen[mine.start :: mine.step], batch)
@@ -190,13 +157,14 @@ class BatchedTask(ABC, Generic[S]):
         size -= size % self.processes.count
         if size == 0:
             raise CPTuningError(
-                f"There are fewer examples in a batch than the {self.processes.count} processes."
+                f"A batch has fewer examples than there are processes ({self.processes.count}): "
+                "raise batch_size, or start fewer processes."
             )
         return size
 
 
 def rounded_length(length: int, most: int) -> int:
-    """The length to which a batch is padded where few different ones are wanted.
+    """The length to which a batch is padded, one of few, so that few shapes occur.
 
     >>> [rounded_length(length, most=100) for length in (20, 65, 97, 130)]
     [64, 100, 100, 130]
@@ -206,7 +174,7 @@ def rounded_length(length: int, most: int) -> int:
 
 
 def rounded_targets(targets: Targets) -> Targets:
-    """The targets, filled up to a power of two with some that no loss counts; none stay none.
+    """The targets, filled up to a power of two with ones that no loss counts; none stay none.
 
     >>> three = np.array([4, 5, 6])
     >>> filled = rounded_targets(Targets(three, three, three))

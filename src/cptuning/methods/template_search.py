@@ -15,7 +15,7 @@ from torch.nn.functional import log_softmax
 
 from cptuning.backbone import TextEncoder
 from cptuning.inference.support import IntArray
-from cptuning.methods.task import LabelledExamples
+from cptuning.methods.training import LabelledExamples
 from cptuning.methods.words import Tokens
 from cptuning.prompting import Batch, Encoding
 

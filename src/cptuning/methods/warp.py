@@ -43,7 +43,7 @@ class WARP(WordLearner[WARPSettings]):
         if self.needs_words:
             return VectorHead(torch.stack([rows[list(ids)].mean(dim=0) for ids in self.tokens]))
         # At random, and as long as the rows of words are.
-        return VectorHead(float(rows.std()) * torch.randn(self.n_classes, rows.shape[1]))
+        return VectorHead(float(rows.std()) * torch.randn(len(classes), rows.shape[1]))
 
     def prepare(self, module: PromptedEncoder) -> None:
         """Freeze the language model."""

@@ -1,17 +1,10 @@
 """One loop for every method: optimiser, schedule, best weights, checkpoints, progress."""
 
+from cptuning.training.callbacks import Callback
 from cptuning.training.checkpoint import Checkpointer, CheckpointFolder
 from cptuning.training.chunks import chunk_count, in_chunks, recomputed
-from cptuning.training.loop import (
-    Callback,
-    History,
-    Score,
-    SearchCallback,
-    TrainingTask,
-    kept_step,
-    train,
-)
-from cptuning.training.plan import TrainingPlan
+from cptuning.training.history import History, Score, kept_step
+from cptuning.training.loop import Precision, TrainingTask, train
 from cptuning.training.processes import Processes, gather
 from cptuning.training.progress import ProgressBar
 
@@ -20,11 +13,10 @@ __all__ = [
     "CheckpointFolder",
     "Checkpointer",
     "History",
+    "Precision",
     "Processes",
     "ProgressBar",
     "Score",
-    "SearchCallback",
-    "TrainingPlan",
     "TrainingTask",
     "chunk_count",
     "gather",

@@ -1,17 +1,18 @@
-"""A progress bar with loss, dev accuracy and time left; before a training, of a search."""
+"""A progress bar with loss, dev accuracy and time left, of a search or of a training."""
 
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from cptuning.training.loop import Score
+from cptuning.training.callbacks import Callback
+from cptuning.training.history import Score
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
 
-class ProgressBar:
+class ProgressBar(Callback):
     """Draws a run on standard error; on anything but a terminal it stays silent."""
 
     def __init__(self, console: "Console | None" = None) -> None:
@@ -29,7 +30,7 @@ class ProgressBar:
 
     def on_start(self, stage: str, step: int, last: int) -> None:
         """Show the empty bar."""
-        # Reading a loss makes the host wait for the device: on a GPU not at every step.
+        # Reading a loss makes the host wait for the device, so it is not done at every step.
         self._every = max(1, last // 50)
         self._show(
             "{task.completed}/{task.total} steps",
@@ -43,7 +44,7 @@ class ProgressBar:
         )
 
     def _show(self, *columns: str, description: str, **task: Any) -> None:
-        # Here, so that training does without rich where nobody watches.
+        # Imported here, so that training without a progress bar works without rich.
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

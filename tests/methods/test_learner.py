@@ -12,21 +12,20 @@ from safetensors.torch import load_file
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.methods.cp_tuning import CPTuning
-from cptuning.methods.evaluation_log import HeldOut
-from cptuning.methods.fitting import Fitter, Run
-from cptuning.methods.settings import settings_for
-from cptuning.methods.task import LabelledExamples, Split
-from cptuning.training import Processes
+from cptuning.methods.cp_tuning_settings import settings_for
+from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
+from cptuning.methods.training import LabelledExamples, Split
+from cptuning.training import Callback
+from tests.methods.toys import training_of
 from tests.standstill import ROOT, start_python, wait_for_files
 
-CPU = Processes(torch.device("cpu"))
 
-
-def make_fitter(backbone, classes=("good", "bad"), callbacks=(), **changes):
+def make_learner(backbone, split, folds=0, callbacks=(), **changes):
     small = {"steps": 6, "evaluate_every": 2, "batch_size": 6, "learning_rate": 1e-3}
     settings = settings_for("default", pair=False, **small | changes)
-    run = Run(CPU, seed=5, callbacks=callbacks)
-    return Fitter(CPTuning(backbone, settings, run, classes), run)
+    return CPTuning(
+        training_of(backbone, settings, split, seed=5, folds=folds, callbacks=callbacks)
+    )
 
 
 def embedded(fitted):
@@ -35,7 +34,7 @@ def embedded(fitted):
 
 
 def test_with_a_dev_set_the_best_step_is_kept_and_its_answers_too(backbone, data):
-    fitted = make_fitter(backbone, selection="best").fit(Split(data, dev=data))
+    fitted = make_learner(backbone, Split(data, dev=data), selection="best").fit()
     assert set(fitted.history.scores) == {0, 2, 4, 6}
     assert fitted.history.best == max(fitted.history.scores.values())
     assert fitted.held_out.score() == fitted.history.best
@@ -45,7 +44,7 @@ def test_with_a_dev_set_the_best_step_is_kept_and_its_answers_too(backbone, data
 
 
 def test_without_a_dev_set_the_last_weights_are_kept(backbone, data):
-    fitted = make_fitter(backbone).fit(Split(data))
+    fitted = make_learner(backbone, Split(data)).fit()
     assert fitted.history.best_step == 6
     assert fitted.held_out is None
 
@@ -53,15 +52,11 @@ def test_without_a_dev_set_the_last_weights_are_kept(backbone, data):
 def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it(backbone, data):
     seen = []
 
-    class Spy:
+    class Spy(Callback):
         def on_start(self, stage, step, last):
             seen.append((stage, last))
 
-        def on_step(self, step, losses): ...
-        def on_evaluate(self, step, score): ...
-        def on_end(self, step): ...
-
-    fitted = make_fitter(backbone, callbacks=[Spy()]).fit(Split(data), folds=3)
+    fitted = make_learner(backbone, Split(data), folds=3, callbacks=[Spy()]).fit()
     assert [stage for stage, _ in seen] == [
         "fold 1 of 3",
         "fold 2 of 3",
@@ -76,33 +71,34 @@ def test_cross_fitting_answers_every_example_once_by_a_model_that_did_not_see_it
 
 
 def test_a_fold_meets_its_examples_as_often_as_the_whole_training(backbone, data):
-    fitter = make_fitter(backbone, batch_size=8)
+    learner = make_learner(backbone, Split(data), folds=4, batch_size=8)
     sizes = {}
-    make = fitter.learner.task
+    make = learner.task
 
-    def spy(split, answers):
-        task = make(split, answers)
+    def spy(split, log):
+        task = make(split, log)
         sizes[len(split.train.labels)] = task.batch_size
         return task
 
-    fitter.learner.task = spy
-    fitter.fit(Split(data), folds=4)
+    learner.task = spy
+    learner.fit()
     assert sizes == {9: 6, 12: 8}
 
 
 def test_a_small_share_still_leaves_two_pairs_in_a_batch(backbone, data):
-    task = make_fitter(backbone).learner.task(Split(data, share=0.1), None)
+    split = Split(data, share=0.1)
+    task = make_learner(backbone, split).task(split, EvaluationLog())
     assert task.batch_size == 4
 
 
 def test_of_very_many_examples_a_sample_is_answered_and_compared_with(backbone, data, monkeypatch):
-    monkeypatch.setattr("cptuning.methods.fitting._MOST_HELD_OUT", 2)
+    monkeypatch.setattr("cptuning.methods.learner._MOST_HELD_OUT", 2)
     monkeypatch.setattr("cptuning.methods.cp_tuning.MOST_REFERENCES", 4)
-    fitter = make_fitter(backbone, steps=2)
+    learner = make_learner(backbone, Split(data), folds=2, steps=2)
     read = []
-    embed = fitter.learner.encoder.embed_encodings
-    fitter.learner.encoder.embed_encodings = lambda some: read.append(len(some)) or embed(some)
-    fitted = fitter.fit(Split(data), folds=2)
+    embed = learner.encoder.embed_encodings
+    learner.encoder.embed_encodings = lambda some: read.append(len(some)) or embed(some)
+    fitted = learner.fit()
     assert set(read) == {2 + 4}  # never the six that a fold answers and the six that it learns
     assert len(fitted.held_out_rows) == 4
     assert fitted.held_out.labels.tolist() == data.labels[fitted.held_out_rows].tolist()
@@ -116,19 +112,19 @@ def test_cross_fitting_keeps_the_step_that_the_selection_names(backbone, data, s
         chosen = np.where(hits, data.labels, 1 - data.labels)
         return HeldOut(np.eye(2)[chosen], np.ones(12, dtype=np.float32), data.labels)
 
-    fitter = make_fitter(backbone, selection=selection)
+    learner = make_learner(backbone, Split(data), folds=2, selection=selection)
     answers = {0: right(7), 2: right(9), 4: right(6), 6: right(8)}
-    fitter._cross_fitted = lambda *_: answers
-    fitted = fitter.fit(Split(data), folds=2)
+    learner._cross_fitted = lambda: answers
+    fitted = learner.fit()
     assert fitted.history.best_step == fitted.history.last_step == kept
     assert fitted.held_out is answers[kept]
 
 
 def test_cross_fitting_starts_each_fold_from_the_untouched_weights(backbone, data):
-    fitter = make_fitter(backbone, steps=0)
-    encoder = fitter.learner.encoder
+    learner = make_learner(backbone, Split(data), folds=2, steps=0)
+    encoder = learner.encoder
     before = encoder.embed(data.examples)
-    fitter.fit(Split(data), folds=2)
+    learner.fit()
     encoder.module.centre.zero_()
     np.testing.assert_array_equal(encoder.embed(data.examples), before)
 
@@ -137,7 +133,7 @@ def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
     more = LabelledExamples(
         data.examples + Examples(("the red train",)), np.append(data.labels, 2).astype(np.int64)
     )
-    fitted = make_fitter(backbone, classes=("good", "bad", "travel")).fit(Split(more), folds=2)
+    fitted = make_learner(backbone, Split(more), folds=2).fit()
     assert 2 not in fitted.held_out.labels
     assert len(fitted.held_out.labels) == 12
 
@@ -145,13 +141,13 @@ def test_an_example_alone_in_its_class_is_never_left_out(backbone, data):
 def test_cross_fitting_of_single_examples_is_refused(backbone):
     data = LabelledExamples(Examples(("yes", "no")), np.array([0, 1]))
     with pytest.raises(CPTuningError, match="Every class has a single example"):
-        make_fitter(backbone).fit(Split(data), folds=2)
+        make_learner(backbone, Split(data), folds=2).fit()
 
 
-def test_a_fitter_gives_the_same_model_each_time(backbone, data):
-    fitter = make_fitter(backbone)
-    first = embedded(fitter.fit(Split(data)))
-    np.testing.assert_array_equal(embedded(fitter.fit(Split(data))), first)
+def test_a_learner_gives_the_same_model_each_time(backbone, data):
+    learner = make_learner(backbone, Split(data))
+    first = embedded(learner.fit())
+    np.testing.assert_array_equal(embedded(learner.fit()), first)
 
 
 # Of a seed with which the step that cross-fitting chooses is not 0: there is training to resume.
@@ -204,27 +200,27 @@ def test_a_run_killed_at_any_moment_resumes_to_exactly_the_same_model(
 @pytest.mark.parametrize(("folds", "has_dev"), [(0, False), (0, True), (3, False)])
 def test_the_estimate_grows_with_the_work_and_leaves_no_trace(backbone, data, folds, has_dev):
     split = Split(data, dev=data if has_dev else None)
-    fitter = make_fitter(backbone, steps=6)
-    before = {name: t.clone() for name, t in fitter.learner.module.state_dict().items()}
-    short = fitter.estimate_seconds(split, folds)
-    after = fitter.learner.module.state_dict()
+    learner = make_learner(backbone, split, folds, steps=6)
+    before = {name: t.clone() for name, t in learner.module.state_dict().items()}
+    short = learner.estimate_seconds()
+    after = learner.module.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    long = make_fitter(backbone, steps=600).estimate_seconds(split, folds)
+    long = make_learner(backbone, split, folds, steps=600).estimate_seconds()
     assert 0 < short < long
 
 
 def test_the_estimate_is_of_the_right_size(backbone, data):
-    fitter = make_fitter(backbone, steps=60)
+    learner = make_learner(backbone, Split(data), folds=2, steps=60)
     # The middle of three: a busy machine may hold up the one step that is timed.
-    estimate = sorted(fitter.estimate_seconds(Split(data), folds=2) for _ in range(3))[1]
+    estimate = sorted(learner.estimate_seconds() for _ in range(3))[1]
     began = time.perf_counter()
-    fitter.fit(Split(data), folds=2)
+    learner.fit()
     # Cross-fitting may stop early in its last part, and the machine may be busy with other things.
     assert estimate / 8 < time.perf_counter() - began < estimate * 8
 
 
 def test_an_estimate_before_fitting_does_not_change_the_model(backbone, data):
-    fitter = make_fitter(backbone)
-    plain = embedded(fitter.fit(Split(data)))
-    fitter.estimate_seconds(Split(data))
-    assert np.array_equal(plain, embedded(fitter.fit(Split(data))))
+    learner = make_learner(backbone, Split(data))
+    plain = embedded(learner.fit())
+    learner.estimate_seconds()
+    assert np.array_equal(plain, embedded(learner.fit()))

@@ -1,25 +1,40 @@
-from dataclasses import replace
+"""What every method's settings share: the schedule of the learning rate, and their descriptions."""
+
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cptuning.training import TrainingPlan
+from cptuning import list_methods
+from cptuning.registry import classifier_class
+from cptuning.settings import TrainingSettings
 
-PLAN = TrainingPlan(
-    steps=20,
-    learning_rate=1e-3,
+PLAN = TrainingSettings(
+    template="[CLS] {a}",
+    max_length=16,
     optimizer="adamw",
+    learning_rate=1e-3,
     weight_decay=0.0,
     warmup=0.25,
     clip_norm=1.0,
+    batch_size=4,
+    batches="uniform",
     accumulate=1,
+    steps=20,
+    epochs=0,
     evaluate_every=5,
     patience=0,
-    precision="float32",
-    seed=0,
+    selection="best",
+    temperature=1.0,
 )
+
+
+@pytest.mark.parametrize("method", list_methods())
+def test_every_setting_of_every_method_says_what_it_means(method):
+    for field in fields(classifier_class(method).settings_class):
+        assert field.metadata["description"].endswith("."), field.name
 
 
 def test_the_rate_rises_in_equal_steps_to_the_peak_and_falls_in_equal_steps():

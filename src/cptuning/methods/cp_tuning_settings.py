@@ -4,40 +4,77 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cptuning.inference import Index, Inference
-from cptuning.methods.training_settings import Kind, TrainingSettings, resolve_preset
+from cptuning.settings import Kind, TrainingSettings, resolve_preset, setting
 
 Loss = Literal["pccl", "sampled-pccl", "supcon", "triplet", "n-pair", "circle"]
 
 
 @dataclass(frozen=True)
 class CPTuningSettings(TrainingSettings):
-    """What a run of CP-Tuning is made of; the estimator's parameters have the same names."""
+    """The settings of CP-Tuning; the parameters of its classifier have the same names."""
 
     # The loss: λ · contrastive + (1 − λ) · masked LM
-    loss: Loss
-    margin: float
-    tau_n: float
-    xi: float
-    reduction: Literal["sum", "mean"]
-    relaxation: bool
-    detach_relaxation: bool
-    form: Literal["sum_log", "log_sum"]
-    contrastive_weight: float
-    mlm_rate: float
-    features: Literal["head", "hidden"]
-    centred: bool
-    """Take the mean of the untrained training embeddings off before normalising."""
-    prompt_learning_rate: float | None
-    """None: the same as ``learning_rate``."""
-    frozen_share: float
-    """Which part of the layers, from the lowest up, and the word table with them, is held still."""
+    loss: Loss = setting(
+        'The contrastive loss; "pccl" is the paper\'s, the others are for comparison.'
+    )
+    margin: float = setting(
+        "The margin m: the similarity of a positive pair should be above 1 - m, that of a negative "
+        "pair below m.",
+        least=0,
+    )
+    tau_n: float = setting("The temperature τn of negative pairs.", above=0)
+    xi: float = setting(
+        "ξ, the temperature of positive pairs as a multiple of τn; above 1 it relaxes them.",
+        above=0,
+    )
+    reduction: Literal["sum", "mean"] = setting(
+        'Whether the losses of pairs and anchors are added ("sum", the paper\'s) or averaged.'
+    )
+    relaxation: bool = setting("Whether pairs count by how far they are from their goal (α).")
+    detach_relaxation: bool = setting("Whether α is a constant in differentiation.")
+    form: Literal["sum_log", "log_sum"] = setting(
+        "Whether the sum over an anchor's positive pairs is outside the logarithm (the paper's) or "
+        "inside it."
+    )
+    contrastive_weight: float = setting(
+        "The weight λ of the contrastive loss; the masked-LM loss has the weight 1 - λ.",
+        least=0,
+        most=1,
+    )
+    mlm_rate: float = setting(
+        "The share of the text's tokens that is hidden for the masked-LM loss.", least=0, most=1
+    )
+    features: Literal["head", "hidden"] = setting(
+        'What is compared: the input of the masked-LM decoder ("head", the paper\'s) or the last '
+        "hidden state."
+    )
+    centred: bool = setting(
+        "Whether the mean of the untrained training embeddings is subtracted before normalising."
+    )
+    prompt_learning_rate: float | None = setting(
+        "The highest learning rate of the prompt vectors; None means ``learning_rate``.", above=0
+    )
+    frozen_share: float = setting(
+        "The share of the layers, from the lowest up, that is not trained; the embedding table is "
+        "frozen with them.",
+        least=0,
+        most=1,
+    )
     # The inference
-    inference: Inference
-    k: int
-    index: Index = "exact"
-    """How the nearest examples are found; "approximate" is for hundreds of thousands of them."""
-    chunk_size: int = 0
-    """Rows of a batch that are in memory at a time (gradient caching); 0: all of them."""
+    inference: Inference = setting(
+        'What decides: the votes of the nearest examples ("knn", the paper\'s), the nearest class '
+        'mean ("prototype"), or its direction alone ("unit-prototype").'
+    )
+    k: int = setting("The number of neighbours that vote.", least=1)
+    index: Index = setting(
+        'How the nearest examples are found; "approximate" is for hundreds of thousands of them.',
+        default="exact",
+    )
+    chunk_size: int = setting(
+        "The rows of a batch that are in memory at a time (gradient caching); 0 means all of them.",
+        least=0,
+        default=0,
+    )
 
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).

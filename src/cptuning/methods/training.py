@@ -1,0 +1,68 @@
+"""What a training is made of: a backbone, settings, data, and where and how it runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from torch import Tensor
+
+from cptuning.backbone import Backbone
+from cptuning.data import Examples, LabelSpace
+from cptuning.inference.support import IntArray
+from cptuning.settings import S
+from cptuning.training import Callback, CheckpointFolder, Precision, Processes
+
+
+@dataclass(frozen=True)
+class LabelledExamples:
+    """Examples and their class numbers."""
+
+    examples: Examples
+    labels: IntArray
+
+    def take(self, rows: IntArray) -> "LabelledExamples":
+        """Some of them."""
+        return LabelledExamples(self.examples.take(rows), self.labels[rows])
+
+
+@dataclass(frozen=True)
+class Split:
+    """What one training may see: labelled examples, held-out ones, texts without labels."""
+
+    train: LabelledExamples
+    dev: LabelledExamples | None = None
+    unlabeled: Examples | None = None
+    share: float = 1.0
+    """Which share of the examples this is: batches are smaller by the same factor."""
+
+
+@dataclass(frozen=True)
+class Training(Generic[S]):
+    """All that a method's learner is made of."""
+
+    backbone: Backbone
+    settings: S
+    label_space: LabelSpace
+    split: Split
+    processes: Processes
+    folds: int = 0
+    """How many parts cross-fitting makes of the examples; 0 means that there is none."""
+    prompts: Tensor | None = None
+    """Where the prompt vectors start, if not from the embeddings of the prompt's words."""
+    seed: int = 0
+    precision: Precision = "auto"
+    callbacks: Sequence[Callback] = ()
+    checkpoints: CheckpointFolder | None = None
+    checkpoint_seconds: float = 30.0
+    title: str = ""
+    """What distinguishes it, if a fit has several of its kind."""
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the labels."""
+        return [str(label) for label in self.label_space.classes]
+
+    @property
+    def watchers(self) -> Sequence[Callback]:
+        """The callbacks of the one process that reports."""
+        return self.callbacks if self.processes.is_main else ()
