@@ -20,7 +20,7 @@ _METHODS = {kind.method: kind for kind in _LINES}
 
 
 def list_methods() -> dict[str, str]:
-    """The names of the methods, with a line on each.
+    """The names of the methods, with a one-line description of each.
 
     >>> list(list_methods())
     ['cp-tuning', 'fine-tuning', 'pet', 'lm-bff-t', 'lm-bff-l', 'lm-bff-tl', 'p-tuning', 'warp']
@@ -48,4 +48,4 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
     try:
         return classifier_class(method)(**parameters)
     except TypeError as error:
-        raise CPTuningError(f"{method} takes no such parameter: {error}.") from error
+        raise CPTuningError(f"{method} does not take this parameter: {error}.") from error

@@ -30,7 +30,7 @@ def test_it_says_what_it_read_how_long_it_takes_and_how_good_the_model_is(fit, t
     held_out, place, following = result.stdout.splitlines()
     assert held_out.startswith("Held-out accuracy")
     assert "95 % interval" in held_out
-    assert "8 texts, cross-fit; the commonest class alone: 50.0 %" in held_out
+    assert "8 texts, cross-fit; always the commonest class: 50.0 %" in held_out
     assert f"The model is in {tmp_path / 'model'}" in place
     assert (
         following == f"Next: cptuning evaluate {tmp_path / 'model'} TEST.csv --report report.html"
@@ -173,7 +173,7 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     stage = {"until": fold, "times": 3}
     process = start(*loud, "checkpoint_seconds=0", "--output", broken, env=environment, **stage)
     going_on = ""
-    while "Going on" not in going_on:
+    while "Resuming" not in going_on:
         going_on = process.stderr.readline()
         assert going_on, "it did not go on"
     assert "fold 2 of 2 at step" in going_on
@@ -181,14 +181,13 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     _, stderr = process.communicate()
     assert process.returncode == 130
     assert stderr.splitlines() == [
-        f"Stopped: the state is in {checkpoints}, "
-        "give the same command again and training goes on from there."
+        f"Stopped: the state is in {checkpoints}, give the same command again to resume from there."
     ]
     assert not broken.exists()
 
     result = run(*loud, "checkpoint_seconds=3600", "--output", broken)
     assert result.exit_code == 0
-    assert "Going on with " in result.stderr
+    assert "Resuming " in result.stderr
     assert not checkpoints.exists()
     assert run(*words, "checkpoint_seconds=3600", "--output", whole).exit_code == 0
     for name in ("support.safetensors", "backbone/model.safetensors", "prompts.safetensors"):

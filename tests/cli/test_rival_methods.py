@@ -115,7 +115,7 @@ def test_a_task_gives_template_and_words(run, tiny, tmp_path):
 
 
 MISTAKES = {
-    "no words": ((), "'bad' is no word of the model's vocabulary"),
+    "no words": ((), "'bad' is not a word of the model's vocabulary"),
     "half the words": (("--label-words", "good=great"), "no word for the label 'bad'"),
     "words without labels": (("--label-words", "great,dull"), "write LABEL=WORD"),
     "an unknown task": (("--task", "IMDB"), "no task 'IMDB'"),

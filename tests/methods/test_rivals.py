@@ -209,7 +209,7 @@ def test_a_loaded_backbone_is_trained_whatever_another_method_froze(steady, free
 def test_unlabelled_texts_that_a_method_has_no_use_for_are_said_to_be_of_no_use(steady, caplog):
     texts, labels = toy(2, pair=False)
     rival("warp", steady["bert"], steps=0).fit(texts, labels, unlabeled=["the red train"])
-    assert "warp makes no use of texts without labels" in caplog.text
+    assert "warp does not use texts without labels" in caplog.text
 
 
 # What users get wrong
@@ -232,8 +232,8 @@ def test_fine_tuning_needs_no_masked_lm_head(headless):
     ("method", "changes", "sentence"),
     [
         ("pet", {"label_words": {"label0": "great"}}, "no word for the label 'label1'"),
-        ("pet", {"label_words": label_words(3)}, "'label2', which is none of the labels"),
-        ("pet", {"label_words": None}, "'label0' is no word of the model's vocabulary"),
+        ("pet", {"label_words": label_words(3)}, "'label2', which is not a label"),
+        ("pet", {"label_words": None}, "'label0' is not a word of the model's vocabulary"),
         ("pet", {"label_words": dict.fromkeys(label_words(2), "it")}, "have the same word 'it'"),
         ("pet", {"label_words": {"label0": "it", "label1": "☃"}}, "'☃' of the label 'label1'"),
         ("pet", {"label_words": "great"}, "a word for each label"),

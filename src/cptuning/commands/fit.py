@@ -68,7 +68,7 @@ def fit(
 ) -> None:
     """Train a model on labelled examples.
 
-    A fit that was stopped goes on from where it was when the same command is given again.
+    A fit that was stopped resumes when the same command is given again.
     """
     from cptuning.registry import make_classifier
     from cptuning.storage import check_place
@@ -104,7 +104,7 @@ def fit(
         for line in data.lines():
             say(line)
         if backbone != "embedded" and not Path(backbone).is_dir() and init_from is None:
-            say(f"Loading the backbone {backbone}, from the hub if it is not here yet …")
+            say(f"Loading the backbone {backbone}, downloading it if necessary …")
         classifier.set_params(callbacks=[_resume_notice()])
     try:
         training = classifier.prepare(**data.arguments(), init_from=init_from)
@@ -183,7 +183,7 @@ class _Data:
             if common:
                 lines.append(
                     f"{common} of the {len(self.dev.examples)} dev texts are in the training file "
-                    "too: the held-out accuracy will flatter."
+                    "too: the held-out accuracy will be too high."
                 )
         return lines
 
@@ -196,7 +196,7 @@ def _resume_notice() -> "Callback":
     class ResumeNotice(Callback):
         def on_start(self, stage: str, step: int, last: int) -> None:
             if step > 0:
-                say(f"Going on with {stage} at step {step} of {last}, where it was stopped.")
+                say(f"Resuming {stage} at step {step} of {last}, where it was stopped.")
 
     return ResumeNotice()
 
@@ -207,9 +207,9 @@ def _stopped(checkpoints: Path) -> str:
     if CheckpointFolder(checkpoints).holds_state:
         return (
             f"Stopped: the state is in {checkpoints}, "
-            "give the same command again and training goes on from there."
+            "give the same command again to resume from there."
         )
-    return "Stopped before anything was learned: nothing was written."
+    return "Stopped before the first checkpoint: nothing was written."
 
 
 def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
@@ -243,12 +243,12 @@ def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str,
 def _print(result: dict[str, Any]) -> None:
     held_out = result["held_out"]
     if held_out is None:
-        typer.echo("How good it is was not measured: nothing was held out.")
+        typer.echo("The accuracy was not measured: nothing was held out.")
     else:
         typer.echo(
             f"Held-out accuracy {percent(held_out['accuracy'])} "
             f"(95 % interval {interval(*held_out['interval'])}, {held_out['n']} texts, "
-            f"{result['validation']}; the commonest class alone: {percent(held_out['majority'])})."
+            f"{result['validation']}; always the commonest class: {percent(held_out['majority'])})."
         )
     if "search" in result:
         steps = result["candidate_steps"]

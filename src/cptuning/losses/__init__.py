@@ -1,4 +1,4 @@
-"""Losses on a batch of embeddings and labels, one a file, all pure functions of one shape.
+"""Losses on a batch of embeddings and labels, one per file, all pure functions of one shape.
 
 ``<loss>_per_anchor(z, labels, *, settings)`` gives a tensor (n,), zero where an anchor has no
 positive; ``<loss>(z, labels, *, settings)`` is its mean over the anchors that have one.

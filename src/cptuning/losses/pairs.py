@@ -9,7 +9,7 @@ from cptuning.errors import CPTuningError
 
 
 class Pairs(NamedTuple):
-    """A batch seen as pairs: row i holds what anchor i has to do with every example j."""
+    """A batch as pairs: row i relates anchor i to every example j."""
 
     similarity: Tensor
     positive: Tensor
@@ -61,7 +61,7 @@ def pairwise(z: Tensor, labels: Tensor) -> Pairs:
 
 
 def one_drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """The mask with one entry a row left, drawn uniformly; a row without any stays empty.
+    """The mask with one entry per row left, drawn uniformly; an empty row stays empty.
 
     The numbers come from the generator's own device, so a seed means the same on every device.
 
@@ -81,13 +81,13 @@ def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:
     """
     empty = ~mask.any(dim=1)
     chosen = values.masked_fill(~mask, -torch.inf)
-    # A row of nothing but −inf has a NaN gradient even where it is thrown away afterwards.
+    # A row of nothing but −inf has a NaN gradient even if it is discarded afterwards.
     safe = chosen.masked_fill(empty[:, None], 0.0)
     return torch.logsumexp(safe, dim=1).masked_fill(empty, -torch.inf)
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the chosen entries along the last dimension; zero where there are none.
+    """The mean of the chosen entries along the last dimension; zero if there are none.
 
     >>> chosen = torch.tensor([[True, True], [False, False]])
     >>> masked_mean(torch.tensor([[1.0, 3.0], [5.0, 7.0]]), chosen)

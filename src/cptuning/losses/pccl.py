@@ -34,7 +34,7 @@ def pccl_per_anchor(
     - ``detach_relaxation``: hold α constant in differentiation, as Circle loss does. If it is not,
       the positive logit (1 + m − s)·s peaks at s = (1 + m)/2 and then drives positives apart.
     - ``form``: "sum_log" is Σ_p −log(…), PCCL as printed; "log_sum" is −log Σ_p (…), the form of
-      L_CL, with one term an anchor.
+      L_CL, with one term per anchor.
 
     >>> z, labels = torch.eye(2)[[0, 0, 1]], torch.tensor([0, 0, 1])
     >>> pccl_per_anchor(z, labels, margin=0.5, tau_n=1.0, xi=2.0)  # log(1 + exp(0 − 0.5·1/2))

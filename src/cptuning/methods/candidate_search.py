@@ -141,7 +141,7 @@ class CandidateSearch:
 
 @contextmanager
 def _watched(watchers: Sequence[Callback], what: str, last: int) -> Iterator[Callable[[], None]]:
-    """Gives what tells callbacks that one more of ``last`` readings of the examples is done."""
+    """A function that tells callbacks that one more of ``last`` readings is done."""
     done = 0
 
     def has_read() -> None:

@@ -1,4 +1,4 @@
-"""Labelled examples that are read along with a text, as LM-BFF does it: one of each class.
+"""Labelled examples that are read along with a text in LM-BFF: one of each class.
 
 A demonstration is the prompt around a training example with the label's word in the mask's place.
 Its examples are drawn from the share of a class that is most similar to the text; similarity is
@@ -31,7 +31,7 @@ class Demonstrations:
     head: WordHead
     examples: Examples
     labels: IntArray
-    draws_a_text: int
+    draws_per_text: int
     similar_share: float
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Demonstrations:
         similarity = self.encoder.embed_encodings(encodings) @ known.T
         return [
             self._drawn(encodings, similarity, np.random.default_rng(draw))
-            for draw in range(self.draws_a_text)
+            for draw in range(self.draws_per_text)
         ]
 
     def _drawn(
@@ -91,7 +91,7 @@ class Demonstrations:
         facts = {
             "texts": list(self.examples),
             "labels": self.labels.tolist(),
-            "draws": self.draws_a_text,
+            "draws": self.draws_per_text,
             "similar_share": self.similar_share,
         }
         (folder / _FILE).write_text(json.dumps(facts, ensure_ascii=False) + "\n", "utf-8")

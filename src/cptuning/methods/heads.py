@@ -34,7 +34,7 @@ class Head(nn.Module, ABC):
         """The scores (texts, classes)."""
 
     def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """What training makes small; labels are class numbers, or probabilities of the classes."""
+        """What training minimises; labels are class numbers, or probabilities of the classes."""
         return cross_entropy(scores, labels)
 
     def scores(self, encoder: TextEncoder, encodings: Sequence[Encoding]) -> Tensor:
@@ -47,7 +47,7 @@ class Head(nn.Module, ABC):
 
 
 class ClsHead(Head):
-    """A layer and a classifier on the last hidden state at [CLS], as RoBERTa's authors have it."""
+    """A layer and a classifier on the last hidden state at [CLS], as in RoBERTa."""
 
     kind = "opening"
     features = "hidden"
@@ -78,7 +78,7 @@ class ClsHead(Head):
 
 
 class VectorHead(Head):
-    """WARP's: the product of the decoder's input at the mask with one vector a class."""
+    """WARP's head: the product of the decoder's input at the mask with one vector per class."""
 
     kind = "vectors"
 

@@ -48,7 +48,7 @@ def search_words(
 
 
 def mask_log_probabilities(encoder: TextEncoder, data: LabelledExamples) -> FloatArray:
-    """What the model says at the mask of each example: a row an example, a column a token."""
+    """The log-probabilities at the mask: one row per example, one column per token."""
 
     def said(batch: Batch) -> torch.Tensor:
         return log_softmax(encoder.module.decode(encoder.module.at_outputs(batch)[1]).float(), -1)
@@ -69,7 +69,7 @@ def _likeliest(log_probabilities: FloatArray, encoder: TextEncoder, count: int) 
 
 
 def word_of(token: int, encoder: TextEncoder) -> str | None:
-    """The word that a token is when it begins one and there is no more to it; or None."""
+    """The word that a token is by itself; None if it is only a part of one."""
     if token >= len(encoder.backbone.tokenizer):
         return None
     text = str(encoder.backbone.tokenizer.decode([token])).strip()
@@ -77,7 +77,7 @@ def word_of(token: int, encoder: TextEncoder) -> str | None:
 
 
 def some_words(encoder: TextEncoder) -> Iterator[str]:
-    """Any words of the vocabulary, to take the time of a training with."""
+    """Any words of the vocabulary, to measure the time of a training with."""
     for token in range(len(encoder.backbone.tokenizer)):
         word = word_of(token, encoder)
         if word is not None:
@@ -87,7 +87,7 @@ def some_words(encoder: TextEncoder) -> Iterator[str]:
 def best_combinations(
     said: FloatArray, labels: IntArray, choices: Sequence[Sequence[int]], most: int
 ) -> IntArray:
-    """Columns of ``said``, one a class and none twice, the most accurate combinations first.
+    """Columns of ``said``, one per class and none twice, the most accurate combinations first.
 
     With few classes all combinations are compared. Their number explodes with the classes, so
     they grow class by class, and only as many go on as keep ``most`` to be compared at once.

@@ -143,10 +143,10 @@ class Learner(ABC, Generic[S, T]):
     def _cross_fitted(self) -> dict[int, HeldOut]:
         """By step, what models answered to the examples that each had not seen.
 
-        They are in the order of the data; examples that are alone in their class are missing,
-        and of very many all but a sample.
-        The batches are smaller by the share of the examples that is left out, so that after so
-        many steps a model has met its examples as often as one of all the examples will have.
+        They are in the order of the data, without examples that are alone in their class; of very
+        many examples, a sample is answered. The batches are smaller by the share of the examples
+        that is left out. So after the same number of steps a model has seen each of its examples
+        as often as the final model will have.
         """
         split, folds = self.training.split, self.training.folds
         data = split.train
@@ -191,8 +191,7 @@ class Learner(ABC, Generic[S, T]):
             self._train(split, log)
             log.finish()
             if log.folder is not None and log.writes:
-                # The answers are all that is needed of it.
-                log.folder.state_file(log.stage).unlink(missing_ok=True)
+                log.folder.discard_state(log.stage)  # The answers are all that is needed of it.
         return log.by_step
 
     def _train(

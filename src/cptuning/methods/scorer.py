@@ -1,4 +1,4 @@
-"""A trained rival: texts in, class scores out; saved and loaded as open files."""
+"""A trained rival: texts in, class scores out; saved as safetensors and JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class TextScorer:
             self.demonstrations.save(folder)
 
     def score(self, examples: Examples) -> Scores:
-        """The class scores, one row an example, in their order."""
+        """The class scores, one row per example, in their order."""
         return self.score_encodings(self.encoder.layout.encode(examples))
 
     def score_encodings(self, encodings: Sequence[Encoding]) -> Scores:

@@ -1,4 +1,4 @@
-"""LM-BFF's Auto-T as its authors have it: a T5 writes what stands around the label words."""
+"""LM-BFF's Auto-T as its authors describe it: a T5 writes the text around the label words."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ class T5:
         t5 = cls(name, model.to(device).eval(), tokenizer)
         if tokenizer.unk_token_id in t5.sentinels:
             raise CPTuningError(
-                f"The generator {name!r} knows no <extra_id_0>: it must be a T5, "
+                f"The generator {name!r} has no <extra_id_0>: it must be a T5, "
                 "which was trained to fill such gaps."
             )
         return t5
@@ -181,7 +181,7 @@ def _written(
 
 
 def _next(state: _State, more: float, token: int, border: int, ends: set[int]) -> list[_State]:
-    """The state after one more token; none where it can't stand here."""
+    """The state after one more token; None if it can't stand here."""
     grown = replace(state, score=state.score + more, ids=(*state.ids, token))
     if token == border:
         return [replace(grown, parts=(*state.parts, ()))] if len(state.parts) == 1 else []
@@ -220,7 +220,7 @@ def _readable(t5: T5, pieces: Sequence[str | None], gaps: str) -> str:
 
 
 def _filling(t5: T5, place: str, state: _State) -> Filling | None:
-    """A finished state as a template; None where its words can't be written in one."""
+    """A finished state as a template; None if its words can't be written in one."""
     before, after = (
         "".join(t5.tokenizer.convert_ids_to_tokens(list(part))).replace("▁", " ")
         for part in state.parts

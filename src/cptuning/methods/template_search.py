@@ -1,4 +1,4 @@
-"""LM-BFF's Auto-T with no T5 at hand: the masked LM itself fills masks around the label words.
+"""LM-BFF's Auto-T without a T5: the masked LM itself fills masks around the label words.
 
 A beam walks over the log-probabilities of the next token, averaged over all training examples,
 each of which shows the word of its own label.
@@ -45,7 +45,7 @@ def search_templates(
     """Auto-T (MLM): the ``count`` best fillings of one to four masks around the label words.
 
     The best of each place take turns. Fillings of different lengths are compared by their mean
-    log-probability a token. ``has_read`` is called whenever all examples were read.
+    log-probability per token. ``has_read`` is called whenever all examples were read.
     """
     ranked: list[list[Filling]] = []
     penalties: dict[bool, Tensor] = {}
@@ -62,13 +62,13 @@ def search_templates(
 
 
 def readings(*, pair: bool, beam: int) -> int:
-    """How often a search reads all examples, at most: once a mask and state of the beam.
+    """How often a search reads all examples, at most: once per mask and state of the beam.
 
     >>> readings(pair=True, beam=3)
     92
     """
-    a_place = sum(1 + (before + after - 1) * beam for before, after in _SHAPES)
-    return a_place * len(PLACES[pair])
+    per_place = sum(1 + (before + after - 1) * beam for before, after in _SHAPES)
+    return per_place * len(PLACES[pair])
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""WARP: the language model is frozen; prompt vectors and one vector a class are all that learns."""
+"""WARP: the language model is frozen; prompt vectors and one vector per class are trained."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from cptuning.prompting import Layout
 
 
 class WARP(WordLearner[WARPSettings]):
-    """Every word of the template is a trainable vector, as is every [PRO], wherever it stands."""
+    """Every word of the template, and every [PRO], is a trainable vector."""
 
     method = "warp"
     trainable_words = True
@@ -50,7 +50,7 @@ class WARP(WordLearner[WARPSettings]):
         module.model.requires_grad_(False)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
-        """The prompt vectors, which stand where they should, and the class vectors."""
+        """The prompt vectors, without weight decay, and the class vectors."""
         return [
             {"params": [self.encoder.module.prompts], "lr": learning_rate, "weight_decay": 0.0},
             {"params": list(self.head.parameters()), "lr": learning_rate},

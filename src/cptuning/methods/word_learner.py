@@ -22,10 +22,10 @@ class WordLearner(HeadLearner[W], Generic[W]):
     method = "The method"
     trainable_words = False
     takes_prompts = False
-    """Whether its template may hold [PRO]s."""
+    """Whether its template may contain [PRO]s."""
 
     def layout(self, classes: Sequence[str]) -> Layout:
-        """The prompt, with as many masks as the longest word needs; settles the words as well."""
+        """The prompt, with as many masks as the longest word needs; it also sets the words."""
         require_masked_lm(self.backbone, self.method)
         template = Template.parse(self.settings.template)
         self._check(template)

@@ -31,7 +31,7 @@ def words_for(
         odd = [name for name, word in words.items() if not _is_usual(word, layout, unknown)]
         if odd:
             raise CPTuningError(
-                f"The label {odd[0]!r} is no word of the model's vocabulary: give a word for each "
+                f"The label {odd[0]!r} is not a word of the model's vocabulary: give a word for each "
                 f"label, as in label_words={{{odd[0]!r}: 'great', ...}}."
             )
     else:
@@ -98,7 +98,7 @@ class WordHead(Head):
         return (found * (self.tokens >= 0)).sum(dim=-1)
 
     def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Cross-entropy; a hinge loss on each wrong class where words have several tokens."""
+        """Cross-entropy; a hinge loss on each wrong class if words have several tokens."""
         if self.masks == 1:
             return cross_entropy(scores, labels)
         right = scores.gather(1, labels[:, None])

@@ -48,6 +48,10 @@ class CheckpointFolder:
         """Where the evaluations of a training are."""
         return self.path / f"{stage.replace(' ', '-')}{self.evaluations_suffix}"
 
+    def discard_state(self, stage: str) -> None:
+        """Remove the state of a training that is over."""
+        self.state_file(stage).unlink(missing_ok=True)
+
     @property
     def holds_state(self) -> bool:
         """Whether a training can be resumed from here."""
@@ -59,7 +63,7 @@ class CheckpointFolder:
 
     @contextmanager
     def writing(self, file: Path) -> Iterator[Path]:
-        """A place to write one of the folder's files at, from where it moves to its own."""
+        """A temporary path for one of the folder's files, which takes its place once written."""
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / self.marker).touch()
         with whole_file(file) as place:
@@ -85,7 +89,7 @@ class CheckpointFolder:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights, optimiser moments, the best weights so far, and what is known of the run."""
+    """Weights, optimiser moments, the best weights so far, and other facts of the run."""
 
     step: int
     weights: dict[str, Tensor]
@@ -142,7 +146,7 @@ class Checkpointer:
     seconds: float = 30.0
     """The least time between two saves; writing costs about as much as a few steps."""
     interrupted: bool = False
-    """Whether somebody pressed Ctrl-C and waits for the state to be saved."""
+    """Whether Ctrl-C was pressed: the state is to be saved, and the run to end."""
     _last: float = 0.0
 
     def __post_init__(self) -> None:
@@ -150,11 +154,11 @@ class Checkpointer:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The file that it writes."""
         return self.folder.state_file(self.stage)
 
     def is_due(self) -> bool:
-        """Whether enough time has passed since the last save, or somebody wants to stop."""
+        """Whether enough time has passed since the last save, or Ctrl-C was pressed."""
         return self.interrupted or time.monotonic() - self._last >= self.seconds
 
     @contextmanager
@@ -199,17 +203,17 @@ class Checkpointer:
             self._last = time.monotonic()
 
     def load(self) -> Checkpoint | None:
-        """The saved state of this very run, or None."""
+        """The saved state of this run; None if there is none, or it is of another run."""
         if not self.path.is_file():
             return None
         try:
             with safe_open(self.path, framework="pt") as file:
                 facts = json.loads((file.metadata() or {})["facts"])
                 if facts.get("fingerprint") != self.fingerprint:
-                    _log.warning("%s is of another run: starting afresh.", self.path)
+                    _log.warning("%s belongs to another run: starting afresh.", self.path)
                     return None
                 groups: dict[str, dict[str, Tensor]] = {}
-                for key in file.keys():  # noqa: SIM118 - it is no dict
+                for key in file.keys():  # noqa: SIM118 - it is not a dict
                     group, name = key.split("/", 1)
                     groups.setdefault(group, {})[name] = file.get_tensor(key)
         except (SafetensorError, KeyError, ValueError) as error:
@@ -217,7 +221,3 @@ class Checkpointer:
             return None
         moments = {moment: groups.get(moment, {}) for moment in _MOMENTS}
         return Checkpoint(facts["step"], groups["weights"], moments, groups.get("best"), facts)
-
-    def remove(self) -> None:
-        """The run is over: its state is not needed any more."""
-        self.path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Batches larger than the memory: chunks are read without a graph, and again in the backward pass.
+"""Batches larger than the memory: chunks are read without a graph, then again to go backward.
 
 Gradient caching (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
 Setup", 2021): of a chunk only the few vectors are kept that the loss is made of; when the loss's
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 def chunk_count(rows: int, size: int) -> int:
-    """In how many chunks of at most so many rows a batch is read; size 0: in one.
+    """The number of chunks of at most ``size`` rows that make a batch; size 0 means one chunk.
 
     >>> chunk_count(10, 4), chunk_count(10, 0), chunk_count(3, 4)
     (3, 1, 1)
@@ -24,7 +24,7 @@ def chunk_count(rows: int, size: int) -> int:
 
 
 def recomputed(compute: Callable[..., Tensor], chunks: int, *tensors: Tensor) -> Tensor:
-    """What is computed of the tensors' rows, in so many chunks that leave nothing in memory."""
+    """The result for all rows, computed in chunks whose intermediate values are not kept."""
     if chunks == 1:
         return compute(*tensors)
     pieces = zip(*(tensor.tensor_split(chunks) for tensor in tensors), strict=True)
@@ -38,7 +38,7 @@ def in_chunks(
     rows: Tensor,
     columns: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """What the encoder gives of the inputs at the positions (rows[i], columns[i]), in that order.
+    """The encoder's output at the positions (rows[i], columns[i]), in that order.
 
     With several chunks the host waits once for the device, to know how many positions are in each.
     """

@@ -54,7 +54,9 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise CPTuningError(f"The device {name!r} is not there: use 'auto' or 'cpu'.") from error
+        raise CPTuningError(
+            f"The device {name!r} is not available: use 'auto' or 'cpu'."
+        ) from error
     return device
 
 

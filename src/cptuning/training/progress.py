@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ProgressBar(Callback):
-    """Draws a run on standard error; on anything but a terminal it stays silent."""
+    """Shows a run on standard error, if that is a terminal."""
 
     def __init__(self, console: "Console | None" = None) -> None:
         self._console = console
@@ -75,7 +75,7 @@ class ProgressBar(Callback):
             self._progress.update(self._task, dev=f"{100 * score.accuracy:.1f} %")
 
     def on_end(self, step: int) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None

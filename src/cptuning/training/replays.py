@@ -1,8 +1,8 @@
-"""Work that is recorded once and then replayed, so that the host need not tell it again.
+"""Work that is recorded once and then replayed, so that the host need not launch it again.
 
-A GPU is done with a small batch sooner than Python has told it what to do: a step of a few-shot
-training is some thousand small kernels, and most of its time the GPU waits for the next. A CUDA
-graph is a recording of all of them, which the host starts at once.
+A GPU finishes a small batch faster than Python can launch it: a step of a few-shot training is
+about a thousand small kernels, and the GPU spends most of its time waiting for the next one. A CUDA
+graph is a recording of all of them, which the host launches at once.
 """
 
 import logging
@@ -25,14 +25,14 @@ _one_at_a_time = Lock()
 
 @dataclass(frozen=True)
 class Recording:
-    """Work that can be repeated with whatever its inputs hold by then."""
+    """Work that can be repeated with the present values of its inputs."""
 
     inputs: Sequence[Tensors]
     results: Tensors
     replay: Callable[[], None]
 
     def __call__(self, inputs: Sequence[Tensors]) -> Tensors:
-        """Do it on other inputs of the same shapes."""
+        """Repeat it on other inputs of the same shapes."""
         for own, other in zip(self.inputs, inputs, strict=True):
             for name, value in other.items():
                 own[name].copy_(value)
@@ -41,10 +41,10 @@ class Recording:
 
 
 class Recorder(Protocol):
-    """Records what some work would have the device do, and does nothing of it."""
+    """Records what some work would launch on the device, without running it."""
 
     def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
-        """What the work gives, and a way to do it again."""
+        """The results of the work, and a function that repeats it."""
         ...
 
 
@@ -52,10 +52,10 @@ class Recorder(Protocol):
 class Replays:
     """Work that is done again and again, the same for all inputs of the same shapes.
 
-    The first time with inputs of such shapes it is done as ever, which also makes what it leaves
+    The first time with inputs of such shapes it is done as usual, which also creates what it leaves
     behind, such as an optimiser's state; the second time it is recorded, and from then on the
-    recording is replayed. What can't be recorded, because the host has to know a result before it
-    can go on, is done as ever.
+    recording is replayed. What can't be recorded, because the host needs a result before it can
+    continue, is done as usual.
     """
 
     work: Callable[[Sequence[Tensors]], Tensors]
@@ -65,7 +65,7 @@ class Replays:
     _is_recordable: bool = True
 
     def __call__(self, inputs: Sequence[Tensors]) -> Tensors:
-        """What the work gives with these inputs."""
+        """The results of the work with these inputs."""
         shapes = tuple((name, t.shape, t.dtype) for part in inputs for name, t in part.items())
         if shapes in self._seen and shapes not in self.recordings and self._is_recordable:
             self._record(shapes, inputs)
@@ -84,8 +84,8 @@ class Replays:
         try:
             results, replay = self.recorder.record(partial(self.work, own))
         except RuntimeError as error:
-            # Not the error itself: who keeps log records would keep the recording's memory.
-            _log.info("Training goes on step by step, as recording failed: %s", str(error))
+            # Not the error itself: a log record that is kept would keep the recording's memory.
+            _log.info("Training continues step by step, as recording failed: %s", str(error))
             self._is_recordable = False
         else:
             self.recordings[shapes] = Recording(own, results, replay)
@@ -102,7 +102,7 @@ class GraphRecorder:
         self.pool = torch.cuda.graph_pool_handle()
 
     def record(self, work: Callable[[], Tensors]) -> tuple[Tensors, Callable[[], None]]:
-        """What the work will have given after a replay, and the replay."""
+        """The results of the work after a replay, and the replay."""
         # The device need not be the first of several GPUs.
         with _one_at_a_time, torch.cuda.device(self.device):
             stream = _recording_stream(self.device)
@@ -124,7 +124,7 @@ class GraphRecorder:
         stream.wait_stream(now)
         try:
             with torch.cuda.stream(stream):
-                # Other threads, such as a progress bar's, may go on with what they do.
+                # Other threads, such as a progress bar's, may continue.
                 graph.capture_begin(self.pool, capture_error_mode="thread_local")
                 try:
                     results = work()
@@ -133,7 +133,7 @@ class GraphRecorder:
                     raise
                 graph.capture_end()
         except RuntimeError:
-            # A generator stays locked by a recording that failed: this is its like.
+            # A recording that failed leaves the generator locked: this is a copy of it.
             draws.graphsafe_set_state(before)
             raise
         now.wait_stream(stream)

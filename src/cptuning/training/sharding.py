@@ -15,7 +15,7 @@ Groups = list[dict[str, object]]
 class Sharded:
     """A copy of the objective that is trained in shards; the objective itself stays whole.
 
-    Who evaluates, keeps or saves the objective needs to know nothing of shards: :meth:`pull` brings
+    Code that evaluates, keeps or saves the objective need not know of shards: :meth:`pull` brings
     it the weights of the copy. Of the sixteen bytes a weight takes in training (itself, its
     gradient, two moments) a process then holds four, and its share of sixteen.
     """
