@@ -31,8 +31,8 @@ def words_for(
         odd = [name for name, word in words.items() if not _is_usual(word, layout, unknown)]
         if odd:
             raise CPTuningError(
-                f"The label {odd[0]!r} is not a word of the model's vocabulary: give a word for each "
-                f"label, as in label_words={{{odd[0]!r}: 'great', ...}}."
+                f"The label {odd[0]!r} is not a word of the model's vocabulary: "
+                f"give a word for each label, as in label_words={{{odd[0]!r}: 'great', ...}}."
             )
     else:
         words = {name: given[name] for name in classes}
