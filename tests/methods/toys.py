@@ -84,8 +84,8 @@ def settings_of(method, pair=False, n_classes=2, **changes):
 
 
 def training_of(backbone, settings, split, seed=3, **more):
-    """A training on one CPU, of as many classes as there are labels."""
-    names = tuple(f"label{i}" for i in range(split.train.labels.max() + 1))
+    """A training on one CPU, of as many classes as there are labels, and at least two."""
+    names = tuple(f"label{i}" for i in range(max(2, split.train.labels.max() + 1)))
     return Training(backbone, settings, LabelSpace(names), split, CPU, seed=seed, **more)
 
 
