@@ -255,7 +255,7 @@ def test_fine_tuning_needs_no_masked_lm_head(headless):
         ("pet", {"patterns": ("{a} [MASK] !", None)}, "it must be a list of texts"),
         ("pet", {"mlm_weight": 2.0}, "mlm_weight is 2.0"),
         ("p-tuning", {"template": "{a} it is [MASK]"}, r"no \[PRO\]"),
-        ("p-tuning", {"prompt_learning_rate": 0}, "above zero"),
+        ("p-tuning", {"prompt_learning_rate": 0}, "above 0"),
         ("warp", {"template": "{a} [MASK]"}, "neither words nor"),
         ("warp", {"class_vectors": "magic"}, "choose one of 'label-words', 'random'"),
         ("fine-tuning", {"template": "{a} it is [MASK]"}, r"begin the template with \[CLS\]"),
