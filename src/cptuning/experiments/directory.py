@@ -32,7 +32,7 @@ class Outcome:
 
 @dataclass
 class ResultDirectory:
-    """What a result directory holds, read as it is asked for.
+    """What a result directory holds, read when it is needed.
 
     ``runs/KEY.json`` is a training run with its dev score; ``tests/KEY.json`` is the test score of
     a run that dev chose, and ``predictions/KEY.txt`` its answers, one per line. A key is the hash
@@ -123,9 +123,12 @@ class ResultDirectory:
             fcntl.flock(file, fcntl.LOCK_EX)
             earlier = {cell.place: cell for cell in self.planned()} if self._has_plan else {}
             if earlier and self.backbone["weights"] != backbone["weights"]:
+                mine, other = (
+                    f"{b['name']}, weights {b['weights'][:8]}" for b in (backbone, self.backbone)
+                )
                 raise CPTuningError(
-                    f"{self.folder} holds results of another backbone "
-                    f"({self.backbone['name']}): choose another --output."
+                    f"{self.folder} holds results of another backbone ({other}) than this one "
+                    f"({mine}): choose another --output."
                 )
             smaller = [c for c in cells if c.fast and c.place in earlier]
             if any(not earlier[cell.place].fast for cell in smaller):
