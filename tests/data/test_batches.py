@@ -159,9 +159,9 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone(sizes, size, seed, step)
 
 @pytest.mark.parametrize(("n", "size"), [(0, 4), (4, 0), (4, -1)])
 def test_an_empty_batch_is_a_mistake(n, size):
-    with pytest.raises(CPTuningError, match=r"no rows|cannot hold"):
+    with pytest.raises(CPTuningError, match=r"no rows|batch size is"):
         UniformBatches(n, size, seed=0)(step=0)
-    with pytest.raises(CPTuningError, match=r"no rows|cannot hold"):
+    with pytest.raises(CPTuningError, match=r"no rows|batch size is"):
         BalancedBatches([0] * n, size, seed=0)(step=0)
 
 

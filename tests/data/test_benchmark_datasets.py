@@ -83,7 +83,7 @@ def test_what_no_folder_has_comes_from_the_hub(folder, monkeypatch):
 
 
 def test_what_is_nowhere_is_named(folder, tmp_path):
-    with pytest.raises(CPTuningError, match="CLINC150 is in no folder here: set CPTUNING_DATA"):
+    with pytest.raises(CPTuningError, match="CLINC150 was not found: set CPTUNING_DATA"):
         full_train("CLINC150", folder)
     with pytest.raises(CPTuningError, match="There is no data set 'cr'"):
         full_train("cr", folder)

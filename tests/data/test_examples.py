@@ -85,8 +85,8 @@ def test_two_strings_in_a_tuple_are_two_texts_and_no_pair():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ("a bare text", "One bare text was given"),
-        (b"bytes", "One bare text was given"),
+        ("a bare text", "A single text was given"),
+        (b"bytes", "A single text was given"),
         (np.array("a"), r"shape \(\)"),
         ([], "There are no examples"),
         (Examples(()), "There are no examples"),
@@ -94,7 +94,7 @@ def test_two_strings_in_a_tuple_are_two_texts_and_no_pair():
         (7, "cannot be read from a int"),
         ({"text": ["a"]}, "cannot be read from a dict"),
         ({"a", "b"}, "cannot be read from a set"),
-        (DatasetDict(train=Dataset.from_dict({"text": ["a"]})), "pick one split"),
+        (DatasetDict(train=Dataset.from_dict({"text": ["a"]})), "select one of its splits"),
         (["a", None], "row 2 is missing"),
         (pd.Series(["a", np.nan]), "row 2 is missing"),
         (pd.Series(["a", pd.NA], dtype="string"), "row 2 is missing"),
@@ -102,9 +102,9 @@ def test_two_strings_in_a_tuple_are_two_texts_and_no_pair():
         (np.zeros((3, 1)), r"row 1 is a number \(float64\)"),
         (["a", b"b"], "row 2 is bytes"),
         (["a", {"text": "b"}], "row 2 is of type dict"),
-        (["a", "b\ud800"], "row 2 holds half of a surrogate pair"),
-        ([("a", "b", "c")], "Row 1 holds 3 values"),
-        ([("a",)], "Row 1 holds 1 values"),
+        (["a", "b\ud800"], "row 2 contains half of a surrogate pair"),
+        ([("a", "b", "c")], "Row 1 has 3 values"),
+        ([("a",)], "Row 1 has 1 values"),
         ([("a", "b"), ("c", None)], "The second text in row 2 is missing"),
         ([("a", "b"), (1, "c")], "The first text in row 2 is a number"),
         (["a", ("b", "c")], "Row 1 is a single text but row 2 is a pair"),
@@ -114,7 +114,10 @@ def test_two_strings_in_a_tuple_are_two_texts_and_no_pair():
         (frame(a=["x"], b=["y"], c=["z"]), "no column 'text' or 'text_a', only 'a', 'b', 'c'"),
         (frame(text=["x"], text_a=["y"]), "both a column 'text' and a column 'text_a'"),
         (frame(label=[1]), "no column 'text'"),
-        (pd.DataFrame([["x", "y"]], columns=["text", "text"]), "two columns of one name"),
+        (
+            pd.DataFrame([["x", "y"]], columns=["text", "text"]),
+            "columns of the table have the same name",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_row(X, message):

@@ -99,7 +99,7 @@ def test_a_folder_of_another_kind_is_not_mistaken(tmp_path):
     ("name", "content", "message"),
     [
         ("RTE", "a\tb\n", "line 1: the header has no sentence1, sentence2, label"),
-        ("SST-2", "sentence\tlabel\na\t7\n", "label '7' of example 1 is none of 0, 1"),
+        ("SST-2", "sentence\tlabel\na\t7\n", "label '7' of example 1 is not one of 0, 1"),
         ("MR", "0,a\n1\n", "example 2 has 1 cells"),
     ],
 )

@@ -136,18 +136,18 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path):
     [
         ("t.csv", "", "is empty: it needs a header and rows"),
         ("t.csv", "\ufeff\n\n", "is empty: it needs a header and rows"),
-        ("t.jsonl", "\n \n", "is empty: it needs one JSON object a line"),
+        ("t.jsonl", "\n \n", "is empty: it needs one JSON object per line"),
         ("t.csv.gz", gzip.compress(b"", mtime=0), "is empty"),
         ("t.csv", "text,label\na,x\nb\n", "line 3 has 1 cells but the header has 2"),
         ("t.tsv", "text\tlabel\na\tx\ty\n", "line 2 has 3 cells but the header has 2"),
         ("t.csv", 'text,label\na,x\n"b,y\nc,z\n', "line 3: the quotes do not match"),
         ("t.csv", 'text\n"a"b\n', "line 2: the quotes do not match"),
-        ("t.csv", "text,label,text\n", "two columns of the same name, 'text'"),
+        ("t.csv", "text,label,text\n", "two columns with the same name, 'text'"),
         ("t.csv", "text\nok\ncaf\xe9\n".encode("latin-1"), "line 3 is not UTF-8 text: save it as"),
         ("t.csv", "text\nok\n".encode("utf-16"), "line 1 is not UTF-8 text"),
-        ("t.csv", "text\nok\n".encode("utf-16-le"), "line 1 holds a NUL byte"),
+        ("t.csv", "text\nok\n".encode("utf-16-le"), "line 1 contains a NUL byte"),
         ("t.jsonl", b'{"text": "a"}\n\xff\n', "line 2 is not UTF-8 text"),
-        ("t.csv", "text\na\0b\n", "line 2 holds a NUL byte"),
+        ("t.csv", "text\na\0b\n", "line 2 contains a NUL byte"),
         ("t.jsonl", '{"text": "a"}\n{"text": \n', "line 2 is not valid JSON"),
         (
             "t.jsonl",
@@ -156,14 +156,14 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path):
         ),
         ("t.jsonl", "[" * 100_000, "line 1 is not valid JSON"),
         ("t.jsonl", '["text"]\n', "line 1 is not a JSON object"),
-        ("t.csv.gz", b"text\nplain\n", "is not a whole gzip file"),
+        ("t.csv.gz", b"text\nplain\n", "is not a valid gzip file"),
         (
             "t.csv.gz",
             gzip.compress(b"text\n" + b"a\n" * 9999, mtime=0)[:-12],
-            "is not a whole gzip file",
+            "is not a valid gzip file",
         ),
-        ("t.parquet", b"PAR1 nonsense PAR1", "is not a whole Parquet file"),
-        ("t.xlsx", b"PK nonsense", "is not a whole XLSX file"),
+        ("t.parquet", b"PAR1 nonsense PAR1", "is not a valid Parquet file"),
+        ("t.xlsx", b"PK nonsense", "is not a valid XLSX file"),
         ("t.txt", "text\na\n", "unknown kind of file"),
     ],
 )
@@ -207,7 +207,7 @@ def test_parquet_and_xlsx_with_a_column_twice(tmp_path):
     pq.write_table(pa.Table.from_arrays(arrays, names=["text", "text"]), tmp_path / "t.parquet")
     sheet(tmp_path / "t.xlsx", [["text", "text"], ["a", "b"]])
     for name in ("t.parquet", "t.xlsx"):
-        with pytest.raises(CPTuningError, match="two columns of the same name"):
+        with pytest.raises(CPTuningError, match="two columns with the same name"):
             list(records(tmp_path / name))
 
 
@@ -224,7 +224,7 @@ def test_a_truncated_parquet_or_xlsx_is_named(tmp_path):
     for name, kind in (("t.parquet", "Parquet"), ("t.xlsx", "XLSX")):
         whole = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(CPTuningError, match=f"is not a whole {kind} file"):
+        with pytest.raises(CPTuningError, match=f"is not a valid {kind} file"):
             list(records(tmp_path / name))
 
 

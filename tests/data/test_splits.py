@@ -99,7 +99,7 @@ def test_a_count_of_zero_leaves_a_class_out():
         ({"a": 1}, "give each class a count"),
         ({"a": 1, "b": 1, "c": 1}, "give each class a count"),
         ({"a": 1, "b": -1}, "cannot be negative"),
-        ({"a": 0, "b": 0}, "No training examples"),
+        ({"a": 0, "b": 0}, "All counts are zero"),
         ({"a": 1, "b": 4}, "Class 'b' has 3 rows, too few for 4"),
     ],
 )
@@ -136,7 +136,7 @@ def test_folds_depend_on_the_seed_alone():
 
 @pytest.mark.parametrize("n_folds", [1, 4])
 def test_there_are_no_more_folds_than_rows(n_folds):
-    with pytest.raises(CPTuningError, match="ask for 2 to 3"):
+    with pytest.raises(CPTuningError, match="use 2 to 3"):
         stratified_folds(["a", "b", "a"], n_folds, seed=0)
 
 

@@ -43,7 +43,7 @@ def test_any_real_text_is_a_text(text):
         (True, "is a number (bool), not a text"),
         (b"a", "is bytes, not a text: decode it first"),
         ({"a": 1}, "is of type dict, not a text"),
-        ("é\ud800", "holds half of a surrogate pair, not a valid character"),
+        ("é\ud800", "contains half of a surrogate pair, which is not valid"),
     ],
 )
 def test_what_is_no_text_is_said_to_be_something_else(value, problem):

@@ -45,7 +45,7 @@ def refused(answer, status, *words):
         ({"texts": ["a", None]}, "row 2 is missing"),
         ({"texts": ["a", 3]}, "row 2 is a number"),
         ({"texts": [True]}, "row 1"),
-        ({"texts": [["a", "b", "c"]]}, "Row 1 holds 3 values"),
+        ({"texts": [["a", "b", "c"]]}, "Row 1 has 3 values"),
         ({"texts": ["a", ["b", "c"]]}, "Row 1 is a single text but row 2"),
         ({"texts": [[["a"], "b"]]}, "first text in row 1"),
         ({"texts": ["\ud800"]}, "surrogate"),

@@ -1,4 +1,4 @@
-"""What comes in: examples, labels, splits, batches, files and the paper's data sets."""
+"""Input data: examples, labels, splits, batches, table files and the paper's data sets."""
 
 from cptuning.data.batches import BalancedBatches, UniformBatches
 from cptuning.data.benchmark_datasets import (

@@ -1,8 +1,8 @@
-"""Which rows make up a training step: a pure function of the seed and the step.
+"""The rows of each training step, as a pure function of the seed and the step.
 
-A run that is resumed at step 500 so draws what an unbroken run would have drawn. What steps have in
-common, the rows of each class and the order of an epoch, is kept, so that a step costs no more
-with more rows.
+So a run that is resumed at step 500 draws what an uninterrupted run would have drawn. What steps
+share, the rows of each class and the order of an epoch, is cached, so that the cost of a step does
+not grow with the number of rows.
 """
 
 from math import gcd
@@ -15,10 +15,10 @@ from cptuning.errors import CPTuningError
 
 
 class UniformBatches:
-    """``size`` of ``n`` row indices, all different; every row has its turn in every epoch.
+    """``size`` of ``n`` row indices, all different; every row occurs once per epoch.
 
-    An epoch is a new order of all rows. Where the size does not divide ``n``, the last rows of an
-    epoch share a batch with the first of the next. ``size`` is capped at ``n``.
+    An epoch is a new order of all rows. If the size does not divide ``n``, the last rows of an
+    epoch share a batch with the first rows of the next. ``size`` is capped at ``n``.
 
     >>> batches = UniformBatches(6, 2, seed=0)
     >>> sorted(np.concatenate([batches(step) for step in range(3)]).tolist())
@@ -36,11 +36,11 @@ class UniformBatches:
 
 
 class BalancedBatches:
-    """``size`` row indices, all different, with the classes as equal in number as can be.
+    """``size`` row indices, all different, with the classes as balanced as possible.
 
-    A class that takes part has two rows in the batch if it has two at all, so that each has a
-    positive; the exception is an odd size when every class has just two rows. With more classes
-    than ``size // 2`` they take turns. ``size`` is capped at the number of rows.
+    A class in a batch has at least two rows in it, if it has two at all, so that each row has a
+    positive; the exception is an odd size when every class has just two rows. If there are more
+    classes than ``size // 2``, they take turns. ``size`` is capped at the number of rows.
 
     >>> labels = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
     >>> sorted(labels[BalancedBatches(labels, 4, seed=0)(step=0)].tolist())
@@ -51,7 +51,7 @@ class BalancedBatches:
         _, codes = np.unique(np.asarray(labels), return_inverse=True)
         _check(len(codes), size)
         self.size, self.seed = min(size, len(codes)), seed
-        # By class, in the order of the rows.
+        # The rows of each class, in their order.
         self._rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         self._class_walk = _Walk(len(self._rows), (seed, _CLASSES))
         self._row_walks = [
@@ -61,7 +61,7 @@ class BalancedBatches:
 
     def __call__(self, step: int) -> IntArray:
         """The batch of a step."""
-        if self.size == 1:  # Nothing to balance.
+        if self.size == 1:  # There is nothing to balance.
             return self._all(step)
         rng = np.random.default_rng((self.seed, _SHUFFLE, step))
         n_classes = min(len(self._rows), self.size // 2)
@@ -74,11 +74,11 @@ class BalancedBatches:
             for code, count in zip(order, counts, strict=True)
             if count
         ]
-        # Mixed, so that a batch cut into slices does not give slices of one class.
+        # Shuffled, so that slices of a batch do not consist of one class.
         return rng.permutation(np.concatenate(batch))
 
 
-# Streams of random numbers that must not be the same for the same seed.
+# Keys of random streams that must differ for the same seed.
 _CLASSES, _ROWS, _SHUFFLE = 1, 2, 3
 _MOST_KEPT = 3
 
@@ -87,18 +87,18 @@ def _check(n: int, size: int) -> None:
     if n < 1:
         raise CPTuningError("There are no rows to draw a batch from.")
     if size < 1:
-        raise CPTuningError(f"A batch cannot hold {size} rows: ask for at least one.")
+        raise CPTuningError(f"The batch size is {size}: use at least 1.")
 
 
 class _Walk:
-    """An endless walk through permutations of ``n``, in batches; its last epochs are kept."""
+    """An endless walk through permutations of ``n``, in batches; the last epochs are cached."""
 
     def __init__(self, n: int, key: tuple[int, ...]) -> None:
         self.n, self.key = n, key
         self._kept: dict[tuple[int, int], IntArray] = {}
 
     def __call__(self, size: int, step: int) -> IntArray:
-        """Batch number ``step`` of such a size (at most n)."""
+        """Batch number ``step`` of this size (at most n)."""
         epoch, start = divmod(step * size, self.n)
         batch = self._epoch(size, epoch)[start : start + size]
         if len(batch) < size:
@@ -107,7 +107,7 @@ class _Walk:
 
     def _epoch(self, size: int, epoch: int) -> IntArray:
         if (size, epoch) not in self._kept:
-            # A class may give now one row more, now one less: each size has an epoch of its own.
+            # The number of rows that a class contributes varies: each size has its own epochs.
             for oldest in list(self._kept)[:-_MOST_KEPT]:
                 del self._kept[oldest]
             self._kept[size, epoch] = _epoch(self.n, size, self.key, epoch)
@@ -115,10 +115,10 @@ class _Walk:
 
 
 def _epoch(n: int, size: int, key: tuple[int, ...], epoch: int) -> IntArray:
-    """The order of this epoch: a permutation whose head avoids the rows it shares a batch with."""
-    # The last epoch that began together with a batch owes nothing to the one before it.
+    """The order of an epoch: a permutation whose head differs from the rest of its first batch."""
+    # An epoch that begins together with a batch does not depend on the one before it.
     begin = epoch - epoch % (size // gcd(n, size))
-    if n >= 2 * size:  # Then changing an epoch's head leaves its tail alone.
+    if n >= 2 * size:  # Then changing the head of an epoch does not change its tail.
         begin = max(begin, epoch - 1)
     order = _permutation(n, key, begin)
     for current in range(begin + 1, epoch + 1):
@@ -135,14 +135,14 @@ def _permutation(n: int, key: tuple[int, ...], epoch: int) -> IntArray:
 
 
 def _class_counts(available: list[int], n_classes: int, size: int) -> list[int]:
-    """How many rows each class gives, when the first ``n_classes`` of them are on turn.
+    """How many rows each class contributes when it is the turn of the first ``n_classes``.
 
     >>> _class_counts([9, 1, 9], n_classes=3, size=8)
     [4, 1, 3]
     """
     counts = [0] * len(available)
     room = size
-    # Two of each, or the only one. Classes not on turn help out where rows are too few.
+    # Two rows of each, or the only one. Other classes fill up the batch if rows are too few.
     within_reach = 0
     for turn, rows in enumerate(available):
         if turn >= n_classes and within_reach >= size:
@@ -151,7 +151,7 @@ def _class_counts(available: list[int], n_classes: int, size: int) -> list[int]:
             counts[turn] = min(rows, 2)
             room -= counts[turn]
             within_reach += rows
-    # The rest of the room, always to the class that has least and can give more.
+    # The remaining room goes to the class that contributes least and has more rows.
     while room:
         able = [turn for turn, rows in enumerate(available) if 0 < counts[turn] < rows]
         if not able:
@@ -164,7 +164,7 @@ def _class_counts(available: list[int], n_classes: int, size: int) -> list[int]:
 
 
 def _fill_last_place(counts: list[int], available: list[int]) -> None:
-    """All classes present have run out with one place left: let a bigger class replace one."""
+    """Fill the last place when all classes in the batch are used up: a larger one replaces one."""
     present = [turn for turn, count in enumerate(counts) if count]
     absent = [turn for turn, count in enumerate(counts) if not count]
     leaves = min(present, key=counts.__getitem__)

@@ -1,4 +1,4 @@
-"""The paper's data sets by their names, from a folder or from the hub."""
+"""The data sets of the paper and a few more, by name, from a folder or from the hub."""
 
 import os
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FOLDER_VARIABLE = "CPTUNING_DATA"
 
 @dataclass(frozen=True)
 class DatasetSplit:
-    """A few-shot task: examples and labels to train on, to choose by, and to test on.
+    """A few-shot task: examples and labels for training, for model selection and for testing.
 
     >>> one, two = Examples(("good", "bad")), ["positive", "negative"]
     >>> split = DatasetSplit(one, two, one, two, one, two, name="CR")
@@ -45,10 +45,10 @@ def load_dataset_split(
 ) -> DatasetSplit:
     """One K-shot split of a data set, from ``folder``, else $CPTUNING_DATA, else the hub.
 
-    A folder may be laid out as ``NAME/16-13/train.jsonl.gz`` or as LM-BFF's ``data`` folder. A
-    split that is not there is drawn from the whole training set as LM-BFF draws it. MRPC and RTE
-    then come out as LM-BFF's files have them; for other sets LM-BFF began from files whose rows
-    stand in another order, so only its own split folders give its splits.
+    The layout of a folder is ``NAME/16-13/train.jsonl.gz``, or that of LM-BFF's ``data`` folder. A
+    split that does not exist is drawn from the whole training set as LM-BFF draws it. For MRPC and
+    RTE this gives LM-BFF's own splits; for other data sets, LM-BFF's training files have the rows
+    in another order, so only its split folders give its splits.
 
     >>> load_dataset_split("GSM8K")
     Traceback (most recent call last):
@@ -63,12 +63,12 @@ def load_dataset_split(
 def load_few_shot(
     name: str, folder: str | Path | None = None, k: int = 16, seed: int = 13
 ) -> tuple[LabelledData, LabelledData]:
-    """What a split trains on and chooses by: the test set is not even read.
+    """The train and dev examples of a split; the test set is not read.
 
     >>> load_few_shot("SST-2", "no/such/folder")
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name a folder with the data sets.
     """
     source = _source(name, folder)
     return source.k_shot(k, seed) or _drawn(source.pool(), k, seed)
@@ -80,18 +80,18 @@ def load_test(name: str, folder: str | Path | None = None) -> LabelledData:
     >>> load_test("SST-2", "no/such/folder")
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name a folder with the data sets.
     """
     return _source(name, folder).test()
 
 
 def full_train(name: str, folder: str | Path | None = None) -> LabelledData:
-    """All training examples and labels of a data set: what splits of any kind are drawn from.
+    """All training examples and labels of a data set, from which splits are drawn.
 
     >>> full_train("SST-2", "no/such/folder")
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: no/such/folder is not a folder: name the one with the data sets.
+    cptuning.errors.CPTuningError: no/such/folder is not a folder: name a folder with the data sets.
     """
     return _source(name, folder).pool()
 
@@ -104,16 +104,14 @@ def _source(name: str, folder: str | Path | None) -> DatasetSource:
     if folder:
         root = Path(folder)
         if not root.is_dir():
-            raise CPTuningError(f"{root} is not a folder: name the one with the data sets.")
+            raise CPTuningError(f"{root} is not a folder: name a folder with the data sets.")
         if (root / name).is_dir():
             return JSONLFolder(root / name)
         found = LMBFFFolder.find(root, name)
         if found:
             return found
     if name not in HUB_DATASETS:
-        raise CPTuningError(
-            f"{name} is in no folder here: set {FOLDER_VARIABLE} to a folder that has it."
-        )
+        raise CPTuningError(f"{name} was not found: set {FOLDER_VARIABLE} to a folder that has it.")
     return HubSource(name)
 
 

@@ -1,4 +1,4 @@
-"""Where a named data set can come from: what each source gives, and our own folder layout."""
+"""The sources of data sets: the interface of a source, and our own folder layout."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +13,20 @@ class DatasetSource(Protocol):
     """One data set in one place."""
 
     def k_shot(self, k: int, seed: int) -> tuple[LabelledData, LabelledData] | None:
-        """The ready-made train and dev split, if there is one."""
+        """The stored train and dev split, if there is one."""
 
     def pool(self) -> LabelledData:
-        """All training examples, in their own order."""
+        """All training examples, in their original order."""
 
     def test(self) -> LabelledData:
-        """The examples to test on."""
+        """The test examples."""
 
 
 @dataclass(frozen=True)
 class JSONLFolder:
     """A folder with ``train.jsonl.gz``, ``test.jsonl.gz`` and ``16-13/{train,dev}.jsonl.gz``.
 
-    Where a data set has no public test labels, ``heldout_from_train.jsonl.gz`` takes their place.
+    ``heldout_from_train.jsonl.gz`` is the test set if the real test labels are not public.
     """
 
     folder: Path
@@ -43,7 +43,7 @@ class JSONLFolder:
         return _read(self.folder / "train.jsonl.gz")
 
     def test(self) -> LabelledData:
-        """The rows of the test file, or of the one held out from training."""
+        """The rows of the test file, or of the file held out from training."""
         for name in ("test.jsonl.gz", "heldout_from_train.jsonl.gz"):
             if (self.folder / name).exists():
                 return _read(self.folder / name)

@@ -1,4 +1,4 @@
-"""The texts, or pairs of texts, that come in: one shape whatever they came as."""
+"""Texts, or pairs of texts, in one form, whatever they were given as."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Examples:
 
     @property
     def is_pair(self) -> bool:
-        """Whether each example is a pair of texts.
+        """Whether the examples are pairs of texts.
 
         >>> Examples(("one text",)).is_pair
         False
@@ -87,8 +87,8 @@ class LabelledData(NamedTuple):
 def as_examples(X: Any, *, pair: bool | None = None) -> Examples:
     """Examples from a list of texts or pairs, a numpy array, a data frame or a Dataset.
 
-    Of a table, the columns ``text``, or ``text_a`` and ``text_b``, are taken; without those, its
-    only column or its only two, not counting ``label``. ``pair`` is what a fitted model expects.
+    From a table, the columns ``text``, or ``text_a`` and ``text_b``, are taken; without those, its
+    only one or two columns besides ``label``. ``pair`` says what a fitted model expects.
 
     >>> as_examples([("Is it red?", "It is."), ["Is it big?", "Not very."]]).second
     ('It is.', 'Not very.')
@@ -112,7 +112,7 @@ def as_examples(X: Any, *, pair: bool | None = None) -> Examples:
 
 
 def text_columns(columns: Collection[Any]) -> list[Any]:
-    """The columns that hold the texts by their names: none, one, or two for pairs.
+    """The columns with the texts, by their names: none, one, or two for pairs.
 
     >>> text_columns(["id", "text_a", "text_b", "label"]), text_columns(["id", "label"])
     (['text_a', 'text_b'], [])
@@ -124,12 +124,12 @@ def text_columns(columns: Collection[Any]) -> list[Any]:
 
 
 def _rows(X: Any) -> list[Any]:
-    """One item a row, not yet checked, from anything that holds rows."""
+    """One unchecked item per row, from any input that has rows."""
     if isinstance(X, str | bytes):
-        raise CPTuningError("One bare text was given: put it in a list, as in ['the text'].")
+        raise CPTuningError("A single text was given: put it in a list, as in ['the text'].")
     columns = getattr(X, "column_names", getattr(X, "columns", None))
     if isinstance(X, Mapping | Set):
-        hint = "pick one split of it" if columns else "use a list, a data frame or a Dataset"
+        hint = "select one of its splits" if columns else "use a list, a data frame or a Dataset"
         raise CPTuningError(f"Examples cannot be read from a {type(X).__name__}: {hint}.")
     if columns is not None:
         return _table_rows(X, list(columns))
@@ -144,7 +144,7 @@ def _rows(X: Any) -> list[Any]:
 
 def _table_rows(X: Any, columns: list[Any]) -> list[Any]:
     if len(set(columns)) < len(columns):
-        raise CPTuningError(f"The table has two columns of one name, among {shortlist(columns)}.")
+        raise CPTuningError(f"Two columns of the table have the same name: {shortlist(columns)}.")
     chosen = text_columns(columns) or [name for name in columns if name != "label"]
     if len(chosen) == 1:
         return list(X[chosen[0]])
@@ -152,7 +152,7 @@ def _table_rows(X: Any, columns: list[Any]) -> list[Any]:
         return list(zip(X[chosen[0]], X[chosen[1]], strict=True))
     raise CPTuningError(
         f"The table has no column 'text' or 'text_a', only {shortlist(columns) or 'no columns'}: "
-        "rename the one that holds the texts."
+        "rename the column with the texts."
     )
 
 
@@ -186,9 +186,7 @@ def _texts(row: Any, number: int) -> tuple[str, ...]:
     if not _is_sequence(row):
         return (_checked(row, f"The text in row {number}"),)
     if len(row) != 2:
-        raise CPTuningError(
-            f"Row {number} holds {len(row)} values: give a text or a pair of texts."
-        )
+        raise CPTuningError(f"Row {number} has {len(row)} values: give a text or a pair of texts.")
     return (
         _checked(row[0], f"The first text in row {number}"),
         _checked(row[1], f"The second text in row {number}"),
@@ -207,5 +205,5 @@ def _checked(value: Any, where: str) -> str:
     problem = text_problem(value)
     if problem:
         raise CPTuningError(f"{where} {problem}.")
-    # An exact str, also from numpy's str_ and from enumerations (whose str() is their name).
+    # A plain str, also from numpy's str_ and from enumerations (whose str() is their name).
     return str.__str__(value)

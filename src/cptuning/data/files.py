@@ -1,4 +1,4 @@
-"""Examples and labels from table files, whole or chunk by chunk."""
+"""Examples and labels from table files, at once or in chunks."""
 
 import sys
 from collections.abc import Collection, Iterator
@@ -20,7 +20,7 @@ Label = str | int | float | bool
 class Table:
     """Rows of a file with all their columns, and the examples and labels read from them.
 
-    ``labels`` is None unless every row has one; ``where`` says for each row where it stands.
+    ``labels`` is None unless every row has one; ``where`` is the place of each row in the file.
 
     >>> row = {"id": 7, "text": "hello", "label": "greeting"}
     >>> Table([row], Examples(("hello",)), ["greeting"], ["train.jsonl, line 1"]).where
@@ -45,8 +45,9 @@ def read_table(
     r"""The whole table in a CSV, TSV, JSONL (these also gzipped), Parquet or XLSX file.
 
     The columns are ``text``, or ``text_a`` and ``text_b``, and ``label``, unless named. ``"-"``
-    is standard input. Labels from CSV, TSV and XLSX lose the blanks around them; those of JSONL
-    and Parquet keep their type. An empty spreadsheet cell is an empty text, a number in it a text.
+    is standard input. Labels from CSV, TSV and XLSX are stripped of surrounding whitespace; those
+    of JSONL and Parquet keep their type. In a spreadsheet, an empty cell is an empty text, and a
+    number is read as text.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -79,9 +80,9 @@ def iter_tables(
     format: str | None = None,
     row_group: int | None = None,
 ) -> Iterator[Table]:
-    r"""The same table in pieces of ``chunk`` rows, without holding the file in memory.
+    r"""The same table in chunks of ``chunk`` rows, without keeping the whole file in memory.
 
-    ``row_group`` is the number of the only one to read, of a Parquet file.
+    ``row_group`` is the number of the only row group of a Parquet file to read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +97,7 @@ def iter_tables(
     columns: _ColumnNames | None = None
     while batch := list(islice(source, chunk)):
         for where, row in batch:
-            # Only lines of JSON can differ in their columns from one to the next.
+            # Only the rows of a JSONL file can differ in their columns.
             if columns is None or kind == "jsonl":
                 place = where if kind == "jsonl" else file_name(path)
                 found = wanted.columns(row.keys(), place)
@@ -111,7 +112,7 @@ def iter_tables(
     if columns is None:
         raise CPTuningError(
             f"{file_name(path)} has a header but no rows: the first line names the columns, "
-            f"examples go below it."
+            "and the examples follow it."
         )
 
 
@@ -129,7 +130,7 @@ class _WantedColumns:
     need_label: bool
 
     def columns(self, there: Collection[str], place: str) -> _ColumnNames:
-        """The columns to read, all of which are there (but for a label that nobody needs)."""
+        """The columns to read, all of which exist (except for a label that is not needed)."""
         texts = [self.text] if self.text is not None else _default_texts(there, place)
         if self.text_b is not None:
             texts = [texts[0], self.text_b]
@@ -172,7 +173,7 @@ def _table(
 
 def _text(value: Any, column: str, kind: str, where: str) -> str:
     if kind == "xlsx" and (value is None or isinstance(value, int | float)):
-        # The spreadsheet, not the writer, made an empty text nothing and a digit a number.
+        # The spreadsheet has turned an empty text into nothing, and digits into a number.
         value = "" if value is None else str(value)
     problem = text_problem(value)
     if problem:
@@ -181,7 +182,7 @@ def _text(value: Any, column: str, kind: str, where: str) -> str:
 
 
 def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
-    """The label; where none is needed, None in place of one that is empty or of no use."""
+    """The label; None for a label that is empty or invalid, if none is needed."""
     if isinstance(value, str) and kind in ("csv", "tsv", "xlsx"):
         value = value.strip()
     is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
@@ -197,7 +198,7 @@ def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
 
 
 def check_kind(examples: Examples, *, pairs: bool, path: str) -> None:
-    """Refuse single texts for a model of pairs, and the other way round."""
+    """Raise an error for single texts if the model takes pairs, and the other way round."""
     if examples.is_pair == pairs:
         return
     if pairs:

@@ -1,4 +1,4 @@
-"""The kinds of table files, known by their suffix, and the packages that two of them need."""
+"""The formats of table files, which are known by their suffix."""
 
 from importlib import import_module
 from pathlib import Path
@@ -58,7 +58,7 @@ def is_gzip(path: str | Path) -> bool:
 
 
 def file_name(path: str | Path) -> str:
-    """What to call this input in a message.
+    """The name of an input for messages.
 
     >>> file_name("train.csv"), file_name("-")
     ('train.csv', 'standard input')

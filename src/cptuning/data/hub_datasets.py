@@ -10,7 +10,7 @@ from cptuning.errors import CPTuningError
 
 @dataclass(frozen=True)
 class HubDataset:
-    """What the hub calls a data set, its columns and its labels (0, 1) in our names."""
+    """The name and columns of a data set on the hub, and our names for its labels 0 and 1."""
 
     path: str
     config: str | None
@@ -47,12 +47,12 @@ HUB_DATASETS = {
     "SUBJ": HubDataset("SetFit/subj", None, ("text",), ("objective", "subjective"), "test"),
 }
 
-# (path, config, split) to a table whose columns are had by name.
+# From (path, config, split) to a table that is indexed by column name.
 Loader = Callable[[str, str | None, str], Any]
 
 
 def load_from_hub(path: str, config: str | None, split: str) -> Any:
-    """One split through the package ``datasets``, imported only now."""
+    """One split, loaded by the package ``datasets``, which is imported only now."""
     from datasets import load_dataset
 
     return load_dataset(path, config, split=split)
@@ -60,7 +60,7 @@ def load_from_hub(path: str, config: str | None, split: str) -> Any:
 
 @dataclass(frozen=True)
 class HubSource:
-    """One of the paper's data sets on the hub; ``load`` fetches a split of it.
+    """One of the paper's data sets on the hub; ``load`` downloads a split of it.
 
     >>> def offline(path, config, split):
     ...     return {"text": ["good", "bad"], "label": [1, 0]}
@@ -72,26 +72,26 @@ class HubSource:
     load: Loader = load_from_hub
 
     def k_shot(self, k: int, seed: int) -> None:
-        """Nothing ready-made: splits are drawn from the pool."""
+        """None: splits are drawn from the pool."""
 
     def pool(self) -> LabelledData:
         """The training split."""
         return self._split("train")
 
     def test(self) -> LabelledData:
-        """The split that the paper tests on, or the nearest to it that is public."""
+        """The split that the paper tests on, or the closest public one."""
         return self._split(HUB_DATASETS[self.name].test)
 
     def _split(self, split: str) -> LabelledData:
         dataset = HUB_DATASETS[self.name]
         try:
             table = self.load(dataset.path, dataset.config, split)
-        except Exception as error:  # Whatever the network or the package may raise.
+        except Exception as error:  # The network or the package may raise any exception.
             first_line = str(error).partition("\n")[0] or type(error).__name__
             raise CPTuningError(
-                f"{self.name} is in no folder here and did not come from the hub ({first_line}): "
-                "set CPTUNING_DATA to a folder that has it, or pip install datasets and connect "
-                "to the network."
+                f"{self.name} was not found in a local folder and can't be loaded from the hub "
+                f"({first_line}): set CPTUNING_DATA to a folder that has it, or pip install "
+                "datasets and connect to the network."
             ) from error
         texts = [table[column] for column in dataset.texts]
         rows = list(texts[0]) if len(texts) == 1 else list(zip(*texts, strict=True))

@@ -1,4 +1,4 @@
-"""The classes, in a stable order, and the way between labels and their indices."""
+"""The classes in a stable order, and the conversion between labels and class indices."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SAVABLE = (str, int, float, bool)
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """The classes of a task; a class's index is its place here, for good.
+    """The classes of a task; the index of a class is its position here and never changes.
 
     >>> space = LabelSpace.from_labels(["spam", "ham", "spam"])
     >>> space.classes, space.encode(["spam", "ham"]).tolist(), space.decode([1, 1]).tolist()
@@ -35,7 +35,7 @@ class LabelSpace:
 
     @classmethod
     def from_labels(cls, y: Any) -> "LabelSpace":
-        """The classes that occur: sorted if they can be, else as they first appear.
+        """The classes that occur: sorted if possible, else in order of first appearance.
 
         >>> LabelSpace.from_labels([2, "b", 1, "b"]).classes
         (2, 'b', 1)
@@ -58,7 +58,7 @@ class LabelSpace:
         indices = np.empty(len(labels), dtype=np.int64)
         for row, label in enumerate(labels):
             index = self._index.get(label)
-            # True is found where 1 is: same hash, equal, another class.
+            # A dictionary finds True under 1, which is equal but another class.
             if index is None or type(self.classes[index]) is not type(label):
                 raise CPTuningError(
                     f"The label {label!r} in row {row + 1} is not one of the classes "
@@ -82,7 +82,7 @@ class LabelSpace:
         return labels
 
     def extended(self, y: Any) -> "LabelSpace":
-        """The same space with the classes that are new in ``y`` at its end.
+        """The same space with the new classes of ``y`` appended.
 
         >>> LabelSpace(("m", "z")).extended(["z", "b", "a"]).classes
         ('m', 'z', 'a', 'b')
@@ -92,7 +92,7 @@ class LabelSpace:
         return LabelSpace(self.classes + _ordered(x for x in labels if x not in self._index))
 
     def to_json(self) -> list[str | int | float | bool]:
-        """The classes as JSON can hold them with their types.
+        """The classes as a JSON list that keeps their types.
 
         >>> LabelSpace((1, 2.5, "a")).to_json()
         [1, 2.5, 'a']
@@ -111,7 +111,7 @@ class LabelSpace:
 
     @classmethod
     def from_json(cls, saved: Any) -> "LabelSpace":
-        """The space that ``to_json`` described.
+        """The inverse of ``to_json``.
 
         >>> LabelSpace.from_json(["ham", "spam"]).classes
         ('ham', 'spam')
@@ -129,7 +129,7 @@ class LabelSpace:
         kinds = {type(label) for label in self.classes}
         if len(kinds) == 1 and kinds <= set(SAVABLE):
             array = np.array(self.classes)
-            # Numpy drops a string's last NULs; then only objects are true.
+            # numpy drops trailing NULs of strings; then an array of objects is needed.
             if tuple(array.tolist()) == self.classes:
                 return array
         array = np.empty(len(self.classes), dtype=object)
@@ -138,7 +138,7 @@ class LabelSpace:
 
 
 def as_labels(y: Any, n_expected: int | None = None) -> list[Hashable]:
-    """The labels as a list, from a list, an array, a Series or a column; numpy scalars unwrapped.
+    """The labels as a list of Python values, from a list, an array, a Series or a column.
 
     >>> as_labels(np.array([[1], [2]]))
     [1, 2]
@@ -158,12 +158,12 @@ def as_labels(y: Any, n_expected: int | None = None) -> list[Hashable]:
         problem = label_problem(label)
         if problem:
             raise CPTuningError(f"The label in row {row} {problem}.")
-    _distinct(labels)  # Refuses 1 beside True, which no dictionary tells apart.
+    _distinct(labels)  # Rejects 1 beside True, which are equal as dictionary keys.
     return labels
 
 
 def aligned(labels: Sequence[Hashable], classes: Iterable[Hashable]) -> list[Hashable]:
-    """The labels as a model spells its classes: what is "1" in a CSV file is 1 in JSON.
+    """The labels with the types of a model's classes: "1" in a CSV file may be the class 1.
 
     >>> aligned(["1", "new"], [0, 1])
     [1, 'new']
@@ -171,7 +171,7 @@ def aligned(labels: Sequence[Hashable], classes: Iterable[Hashable]) -> list[Has
     known = list(classes)
     by_name: dict[str, Hashable] = {}
     for label in known:
-        # Two classes of one spelling can't be told apart: both stay as they are.
+        # Two classes that are spelled the same are ambiguous: such labels stay unchanged.
         by_name[str(label)] = str(label) if str(label) in by_name else label
     return [label if label in known else by_name.get(str(label), label) for label in labels]
 
@@ -183,14 +183,14 @@ def _label_values(y: Any) -> Iterable[Any]:
     if len(shape) == 2 and shape[1] == 1:
         y = np.asarray(y).ravel()
     elif len(shape) != 1:
-        raise CPTuningError(f"The labels have shape {tuple(shape)}: give one column of them.")
-    # Numpy's tolist would make bare integers of dates; a tensor's items, left as they are, would
-    # each be a class of its own.
+        raise CPTuningError(f"The labels have shape {tuple(shape)}: give a single column.")
+    # numpy's tolist would turn dates into integers; the items of a tensor must be converted,
+    # because each would be a class of its own.
     return list(y if isinstance(y, np.ndarray) or not hasattr(y, "tolist") else y.tolist())
 
 
 def _distinct(labels: Iterable[Hashable]) -> list[Hashable]:
-    """Each label once, in order of appearance, none merged with an equal of another type."""
+    """Each label once, in order of appearance; equal labels of different types are an error."""
     seen: dict[Hashable, Hashable] = {}
     for label in labels:
         first = seen.setdefault(label, label)
@@ -206,7 +206,7 @@ def _ordered(labels: Iterable[Hashable]) -> tuple[Hashable, ...]:
     distinct: Sequence[Any] = _distinct(labels)
     try:
         ordered = sorted(distinct)
-        # Sets compare without being in any order; only a strict order is one.
+        # Sets can be compared but not ordered: the result must be strictly increasing.
         is_order = all(before < after for before, after in pairwise(ordered))
     except TypeError:
         is_order = False

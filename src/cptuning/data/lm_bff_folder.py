@@ -14,11 +14,11 @@ _ENTAILMENT = {"entailment": "entailment", "not_entailment": "not_entailment"}
 
 @dataclass(frozen=True)
 class _FolderLayout:
-    """How LM-BFF names a data set's folder and labels, and, in a TSV file, its columns."""
+    """LM-BFF's names for the folder, the labels and, in a TSV file, the columns of a data set."""
 
     folder: str
     labels: dict[str, str]
-    texts: tuple[str, ...] = ()  # Empty: a CSV file without header, the label first.
+    texts: tuple[str, ...] = ()  # If empty, it is a CSV file without header, the label first.
     label: str = "label"
 
 
@@ -64,13 +64,13 @@ class LMBFFFolder:
 
     @classmethod
     def find(cls, folder: Path, name: str) -> "LMBFFFolder | None":
-        """The data set in this folder, if it is laid out so and there."""
+        """The data set in this folder, if the folder has this layout and contains it."""
         source = cls(folder, name)
         is_there = name in LAYOUTS and (source._k_shot.is_dir() or source._original.is_dir())
         return source if is_there else None
 
     def k_shot(self, k: int, seed: int) -> tuple[LabelledData, LabelledData] | None:
-        """The split that LM-BFF's own script has written."""
+        """The split that LM-BFF's own script wrote."""
         split = self._k_shot / f"{k}-{seed}"
         if not split.is_dir():
             return None
@@ -83,13 +83,13 @@ class LMBFFFolder:
         path = self._original / f"train.{self._suffix}"
         if not path.exists():
             raise CPTuningError(
-                f"{path} does not exist: without the whole training file only LM-BFF's own "
+                f"{path} does not exist: without the whole training file, only LM-BFF's own "
                 "splits can be loaded."
             )
         return self._read(path)
 
     def test(self) -> LabelledData:
-        """The test file, the same beside each split: GLUE's dev set, for the sets of GLUE."""
+        """The test file, which is the same in each split: for GLUE's data sets, its dev set."""
         original = self._original / ("dev.tsv" if self._layout.texts else "test.csv")
         for path in [*sorted(self._k_shot.glob(f"*/test.{self._suffix}")), original]:
             if path.exists():
@@ -118,7 +118,7 @@ class LMBFFFolder:
         for number, (_, label) in enumerate(rows, start=1):
             if label not in layout.labels:
                 raise CPTuningError(
-                    f"{path}: the label {label!r} of example {number} is none of "
+                    f"{path}: the label {label!r} of example {number} is not one of "
                     f"{', '.join(layout.labels)}."
                 )
         return LabelledData(
@@ -128,9 +128,9 @@ class LMBFFFolder:
 
 
 def _tsv_rows(path: Path, layout: _FolderLayout) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Texts and label of each line; GLUE's files quote nothing.
+    """The texts and the label of each line; GLUE's files have no quoting.
 
-    Lines cut short (QQP has a few) are left out, as LM-BFF leaves them out.
+    Truncated lines (QQP has a few) are skipped, as in LM-BFF.
     """
     lines = path.read_text(encoding="utf-8-sig").split("\n")
     header = lines[0].split("\t")

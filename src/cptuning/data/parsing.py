@@ -1,4 +1,4 @@
-"""Raw rows from files of each format, with the place of each for error messages."""
+"""Raw rows from table files of each format, with the place of each row for error messages."""
 
 import codecs
 import csv
@@ -23,19 +23,19 @@ from cptuning.data.formats import (
 from cptuning.data.value_checks import shortlist
 from cptuning.errors import CPTuningError
 
-# A row and where it stands: ("train.csv, line 7", {"text": …}).
+# The place of a row and the row: ("train.csv, line 7", {"text": …}).
 Record = tuple[str, dict[str, Any]]
 
-# As long as a C long allows on every platform: the csv module stops at 128 kB otherwise.
+# The largest value that fits a C long on every platform; the csv module's default is 128 kB.
 LONGEST_FIELD = 2**31 - 1
 
 
 def records(
     path: str | Path, format: str | None = None, row_group: int | None = None
 ) -> Iterator[Record]:
-    r"""The rows of a table file one by one, as they are, with their places.
+    r"""The rows of a table file one by one, unchanged, with their places.
 
-    ``row_group`` is the number of the only one to read, of a Parquet file.
+    ``row_group`` is the number of the only row group of a Parquet file to read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def records(
 
 
 def _kind_of(first_line: str) -> str:
-    r"""What a stream holds, which has no name to tell it, by its first line.
+    r"""The format of a stream, which has no file name, by its first line.
 
     >>> _kind_of('{"text": "hello"}'), _kind_of("text\tlabel\n"), _kind_of("text,label\n")
     ('jsonl', 'tsv', 'csv')
@@ -93,29 +93,29 @@ def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def _reading(name: str, kind: str) -> Iterator[None]:
-    """One clear sentence for what goes wrong on the disk or inside a compressed file."""
+    """Turn errors of the disk or of a compressed file into one sentence."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CPTuningError(f"{name} is not a whole {kind} file ({error}).") from error
+        raise CPTuningError(f"{name} is not a valid {kind} file ({error}).") from error
     except OSError as error:
         raise CPTuningError(f"{name} cannot be read: {error.strerror or error}.") from error
 
 
 @contextmanager
 def _foreign(path: str | Path, kind: str) -> Iterator[None]:
-    """The same for files that a library takes apart: it may raise anything at all."""
+    """The same for files that a library parses, which may raise any exception."""
     try:
         yield
     except CPTuningError:
         raise
     except Exception as error:
         first_line = str(error).partition("\n")[0] or type(error).__name__
-        raise CPTuningError(f"{path} is not a whole {kind} file ({first_line}).") from error
+        raise CPTuningError(f"{path} is not a valid {kind} file ({first_line}).") from error
 
 
 def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines as text; decoded one by one, so that the bad one can be named."""
+    """The lines as text, decoded one by one so that an error can name the line."""
     for number, line in enumerate(stream, start=1):
         where = f"{name}, line {number}"
         if number == 1:
@@ -125,13 +125,13 @@ def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise CPTuningError(f"{where} is not UTF-8 text: save it as UTF-8.") from error
         if "\0" in text:
-            raise CPTuningError(f"{where} holds a NUL byte, so it is no text: save it as UTF-8.")
+            raise CPTuningError(f"{where} contains a NUL byte: save the file as UTF-8 text.")
         yield text
 
 
 def _csv(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_FIELD)
-    # Lines may also end with a bare carriage return, as old spreadsheets write them.
+    # Lines may also end with a single carriage return, as in old spreadsheets.
     physical_lines = chain.from_iterable(StringIO(line, newline="") for line in lines)
     reader = csv.reader(physical_lines, delimiter=delimiter, strict=True)
     header: list[str] | None = None
@@ -152,7 +152,7 @@ def _csv(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Record]:
         elif len(cells) != len(header):
             raise CPTuningError(
                 f"{where} has {len(cells)} cells but the header has {len(header)}: "
-                "put texts that hold the separator in double quotes."
+                "put texts that contain the separator in double quotes."
             )
         else:
             yield where, dict(zip(header, cells, strict=True))
@@ -175,7 +175,7 @@ def _jsonl(lines: Iterable[str], name: str) -> Iterator[Record]:
             raise CPTuningError(f'{where} is not a JSON object like {{"text": "…"}}.')
         yield where, row
     if is_empty:
-        raise CPTuningError(f"{name} is empty: it needs one JSON object a line.")
+        raise CPTuningError(f"{name} is empty: it needs one JSON object per line.")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _parquet(path: str | Path, row_group: int | None) -> Iterator[Record]:
 
 
 def _xlsx(path: str | Path) -> Iterator[Record]:
-    """The rows of the first sheet; a row with nothing in it is no row."""
+    """The rows of the first sheet; empty rows are skipped."""
     openpyxl = files_package("openpyxl", path)
     header: list[str] | None = None
     with _foreign(path, "XLSX"), Path(path).open("rb") as stream:
@@ -237,7 +237,7 @@ def _header(names: Iterable[str], name_of_file: str) -> list[str]:
     if len(set(header)) < len(header):
         twice = {name for name in header if header.count(name) > 1}
         raise CPTuningError(
-            f"{name_of_file} has two columns of the same name, {shortlist(sorted(twice))}: "
+            f"{name_of_file} has two columns with the same name, {shortlist(sorted(twice))}: "
             "rename one."
         )
     return header

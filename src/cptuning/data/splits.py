@@ -1,4 +1,4 @@
-"""Which rows train and which rows judge: K-shot, unbalanced and cross-fitting splits."""
+"""Splits into training and held-out rows: K-shot, unbalanced and for cross-fitting."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from cptuning.errors import CPTuningError
 
 
 def k_shot_split(labels: Any, k: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Row indices of ``k`` training and up to ``k`` dev examples a class, as LM-BFF draws them.
+    """Row indices of ``k`` training and up to ``k`` dev examples per class, as LM-BFF draws them.
 
-    From the same training file in the same order, this gives the very rows, in the very order,
-    of LM-BFF's ``generate_k_shot_data.py``: numpy's legacy generator shuffles all rows; classes
-    come in the order in which the shuffled rows show them. A class with fewer than ``2 * k`` rows
-    gives what is left to dev.
+    From the same training file, this gives the same rows in the same order as LM-BFF's
+    ``generate_k_shot_data.py``: numpy's legacy generator shuffles all rows, and classes are in the
+    order of their first appearance in the shuffled rows. If a class has fewer than ``2 * k`` rows,
+    the dev examples are what training leaves.
 
     >>> train, dev = k_shot_split(["a", "b"] * 4, k=2, seed=13)
     >>> train.tolist(), dev.tolist()
@@ -29,7 +29,7 @@ def k_shot_split(labels: Any, k: int, seed: int) -> tuple[IntArray, IntArray]:
 def unbalanced_split(
     labels: Any, counts: Mapping[Hashable, int], seed: int
 ) -> tuple[IntArray, IntArray]:
-    """The same draw with a count of its own for each class; zero leaves a class out.
+    """The same draw with a separate count for each class; zero omits a class.
 
     >>> train, dev = unbalanced_split(["a", "b"] * 4, {"a": 1, "b": 3}, seed=13)
     >>> train.tolist(), dev.tolist()
@@ -46,7 +46,7 @@ def unbalanced_split(
 
 
 def stratified_folds(labels: Any, n_folds: int, seed: int) -> IntArray:
-    """The fold of each row: every class, and the whole, dealt out as evenly as can be.
+    """The fold of each row, such that every class, and the whole, is split as evenly as possible.
 
     >>> folds = stratified_folds(["a", "a", "a", "b", "b", "b"], n_folds=3, seed=0)
     >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
@@ -55,7 +55,7 @@ def stratified_folds(labels: Any, n_folds: int, seed: int) -> IntArray:
     labels = as_labels(labels)
     if not 2 <= n_folds <= len(labels):
         raise CPTuningError(
-            f"{len(labels)} rows cannot be dealt into {n_folds} folds: ask for 2 to {len(labels)}."
+            f"{len(labels)} rows can't be split into {n_folds} folds: use 2 to {len(labels)}."
         )
     order = np.random.default_rng(seed).permutation(len(labels))
     dealt = [row for rows in _rows_by_class(labels, order).values() for row in rows]
@@ -65,7 +65,7 @@ def stratified_folds(labels: Any, n_folds: int, seed: int) -> IntArray:
 
 
 def stratified_sample(labels: Any, most: int, seed: int) -> IntArray:
-    """Rows, in order: all, or of more than ``most`` about so many, some of each class.
+    """All rows, or a sorted sample of about ``most`` of them that has rows of every class.
 
     >>> stratified_sample(["a"] * 6 + ["b"], most=4, seed=0).tolist()
     [2, 3, 4, 5, 6]
@@ -94,7 +94,7 @@ def _check_counts(rows: Mapping[Hashable, list[int]], counts: Mapping[Hashable, 
             f"{shortlist(rows)}: give each class a count."
         )
     if not any(counts.values()):
-        raise CPTuningError("No training examples are asked for: ask for at least one a class.")
+        raise CPTuningError("All counts are zero: ask for at least one training example.")
     for label, count in counts.items():
         if count < 0:
             raise CPTuningError(f"The count of class {label!r} is {count}: it cannot be negative.")

@@ -1,4 +1,4 @@
-"""What is wrong with one value, in words: the checks that lists, tables and files share."""
+"""Checks of single values, for lists, tables and files alike, and the words for errors."""
 
 import math
 from typing import Any
@@ -7,31 +7,31 @@ import numpy as np
 
 
 def is_missing(value: object) -> bool:
-    """Whether this stands for "no value": ``None``, NaN, or pandas' ``NA`` and ``NaT``.
+    """Whether a value is missing: ``None``, NaN, or pandas' ``NA`` and ``NaT``.
 
     >>> is_missing(None), is_missing(float("nan")), is_missing("")
     (True, True, False)
     """
     if isinstance(value, float | np.floating):
         return math.isnan(value)
-    # Known by name, so that pandas need not be imported.
+    # Recognised by name, so that pandas need not be imported.
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def plain(value: Any) -> Any:
-    """The Python value inside a numpy scalar; anything else as it is.
+    """The Python value of a numpy scalar; any other value unchanged.
 
     >>> plain(np.int64(3)), plain(np.str_("a")), plain("b")
     (3, 'a', 'b')
     """
-    # A date in nanoseconds would become a bare integer.
+    # A date in nanoseconds would become an integer.
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         return value.item()
     return value
 
 
 def text_problem(value: object) -> str | None:
-    """Why this cannot be a text, as the end of a sentence; ``None`` if it can.
+    """Why a value is not a text, as the end of a sentence; ``None`` if it is one.
 
     >>> text_problem("fine"), text_problem("")
     (None, None)
@@ -39,7 +39,7 @@ def text_problem(value: object) -> str | None:
     'is a number (float), not a text'
     """
     if isinstance(value, str):
-        return "holds half of a surrogate pair, not a valid character" if _broken(value) else None
+        return "contains half of a surrogate pair, which is not valid" if _broken(value) else None
     if is_missing(value):
         return "is missing (None or NaN)"
     if isinstance(value, bytes | bytearray):
@@ -50,7 +50,7 @@ def text_problem(value: object) -> str | None:
 
 
 def label_problem(value: object) -> str | None:
-    """Why this cannot be a label, as the end of a sentence; ``None`` if it can.
+    """Why a value is not a label, as the end of a sentence; ``None`` if it is one.
 
     >>> label_problem("spam"), label_problem(("a", 1))
     (None, None)
@@ -68,7 +68,7 @@ def label_problem(value: object) -> str | None:
 
 
 def shortlist(values: Any, limit: int = 12) -> str:
-    """The values for an error message, cut where there are too many to read.
+    """The values for an error message, truncated if there are many.
 
     >>> shortlist(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
@@ -83,7 +83,7 @@ def _short(word: str, limit: int = 60) -> str:
 
 
 def _broken(text: str) -> bool:
-    """Whether it cannot be encoded, and so not be tokenised or written to a file."""
+    """Whether a text can't be encoded as UTF-8, and so neither tokenised nor written to a file."""
     if text.isascii():
         return False
     try:

@@ -1,4 +1,4 @@
-"""Rows out to table files: whole or not at all, whatever happens on the way."""
+"""Write rows to table files, which appear complete or not at all."""
 
 import csv
 import gzip
@@ -18,21 +18,21 @@ from cptuning.files.atomic import whole_file
 
 Row = dict[str, Any]
 
-# What a spreadsheet takes for the beginning of a formula.
+# A spreadsheet takes a cell that begins with one of these for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
-# A spreadsheet's cell holds no more characters.
+# The maximum number of characters in a cell of a spreadsheet.
 LONGEST_XLSX_CELL = 32_767
 
 
 class RowWriter(Protocol):
-    """Takes rows, in as many portions as one likes."""
+    """Writes rows, in any number of portions."""
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Add these rows."""
+        """Write these rows."""
 
     def finish(self) -> None:
-        """Write what is still held back."""
+        """Write what is still buffered."""
 
 
 @contextmanager
@@ -41,9 +41,9 @@ def open_writer(
 ) -> Iterator[RowWriter]:
     """A writer of rows to a CSV, TSV, JSONL (these also gzipped), Parquet or XLSX file.
 
-    ``"-"`` is standard output. The columns are those of the first portion of rows. A file appears
-    under its name only when all is written; after an error, what was there before is still there.
-    CSV, TSV and JSONL are written as the rows come; Parquet and XLSX are held in memory.
+    ``"-"`` is standard output. The columns are those of the first portion of rows. A file gets its
+    name only when it is complete; after an error, an earlier file of that name is unchanged. CSV,
+    TSV and JSONL are written as rows arrive; Parquet and XLSX are kept in memory until the end.
     ``safe_cells`` puts a quote before texts that a spreadsheet would run as a formula.
 
     >>> import tempfile
@@ -74,17 +74,17 @@ def _writer(kind: str, sink: BinaryIO, path: str | Path, safe_cells: bool) -> Ro
 
 @contextmanager
 def _sink(path: str | Path) -> Iterator[BinaryIO]:
-    """Where the bytes go: standard output, a device, or a file beside the real one until done."""
+    """Standard output, a device, or a temporary file that replaces the target when complete."""
     if str(path) == STANDARD_STREAM:
         if sys.stdout is None:
             raise CPTuningError("Standard output is closed: name a file with --output.")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path).resolve()  # Through a link, not in its place.
+    target = Path(path).resolve()  # Write through a link instead of replacing it.
     if not target.parent.is_dir():
-        raise CPTuningError(f"{path} cannot be written: the folder {target.parent} is not there.")
-    if target.exists() and not target.is_file():  # Such as /dev/null: never to be replaced.
+        raise CPTuningError(f"{path} can't be written: there is no folder {target.parent}.")
+    if target.exists() and not target.is_file():  # A device such as /dev/null is not replaced.
         with target.open("wb") as stream:
             yield stream
         return
@@ -93,9 +93,9 @@ def _sink(path: str | Path) -> Iterator[BinaryIO]:
             place = stack.enter_context(whole_file(target))
             stream = stack.enter_context(place.open("xb"))
         except OSError as error:
-            raise CPTuningError(f"{path} cannot be written: {error.strerror or error}.") from error
+            raise CPTuningError(f"{path} can't be written: {error.strerror or error}.") from error
         if is_gzip(path):
-            # Without name and time inside, the same rows give the same bytes.
+            # Without a name and a time in the header, the same rows give the same bytes.
             with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as compressed:
                 yield compressed  # type: ignore[misc]
         else:
@@ -116,7 +116,7 @@ class _CSVWriter:
             portion.append(self._columns)
         portion += [_values(row, self._columns) for row in rows]
         for values in portion:
-            # The csv module quotes carriage returns only where they are part of the line's end.
+            # The csv module quotes carriage returns only if they are in the line terminator.
             line = StringIO(newline="")
             writer = csv.writer(line, delimiter=self._delimiter, lineterminator="\r\n")
             writer.writerow([self._cell(value) for value in values])
@@ -143,7 +143,7 @@ class _JSONLWriter:
 
 
 class _ParquetWriter:
-    """Holds all rows: a column's type is known only when its last value is."""
+    """Keeps all rows in memory, because the type of a column depends on all its values."""
 
     def __init__(self, sink: BinaryIO, path: str | Path) -> None:
         self._arrow = files_package("pyarrow", path)
@@ -163,14 +163,14 @@ class _ParquetWriter:
                 table[column] = self._arrow.array(values)
             except (self._arrow.ArrowException, UnicodeEncodeError) as error:
                 raise CPTuningError(
-                    f"{self._path}: the values of column {column!r} do not fit one type, as "
-                    "Parquet needs it, write JSONL instead."
+                    f"{self._path}: the values of column {column!r} are not of one type, as "
+                    "Parquet requires: write JSONL instead."
                 ) from error
         self._parquet.write_table(self._arrow.table(table), self._sink)
 
 
 class _XLSXWriter:
-    """Holds all rows: an unfinished workbook would leave files of its own behind."""
+    """Keeps all rows in memory, because an unfinished workbook would leave temporary files."""
 
     def __init__(self, sink: BinaryIO, path: str | Path, cell: Callable[[Any], Any]) -> None:
         self._openpyxl = files_package("openpyxl", path)
@@ -195,15 +195,15 @@ class _XLSXWriter:
         cell = _finite(self._cell(value))
         if isinstance(cell, str) and len(cell) > LONGEST_XLSX_CELL:
             raise CPTuningError(
-                f"{self._path}: a text has {len(cell)} characters and a spreadsheet's cell holds "
-                f"{LONGEST_XLSX_CELL}, write CSV instead."
+                f"{self._path}: a text has {len(cell)} characters, but a cell of a spreadsheet "
+                f"holds at most {LONGEST_XLSX_CELL}: write CSV instead."
             )
         return cell
 
     def _as_text(self, sheet: Any, text: str) -> Any:
         legal = self._openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("", text)
         cell = self._openpyxl.cell.WriteOnlyCell(sheet, legal)
-        cell.data_type = "s"  # Or a text that begins with "=" would become a formula.
+        cell.data_type = "s"  # Otherwise a text that begins with "=" would become a formula.
         return cell
 
 
@@ -216,14 +216,14 @@ def _values(row: Row, columns: Sequence[str]) -> list[Any]:
     unknown = row.keys() - set(columns)
     if unknown:
         raise CPTuningError(
-            f"The column {min(unknown)!r} turns up after the header was written: "
+            f"The column {min(unknown)!r} appears after the header was written: "
             "write JSONL instead."
         )
     return [row.get(column) for column in columns]
 
 
 def _cell(value: Any) -> Any:
-    """The value as a cell can hold it: nested ones as JSON, foreign ones as text."""
+    """The value for a cell: nested values as JSON, other types as text."""
     value = plain(value)
     if isinstance(value, dict | list | tuple):
         return json.dumps(value, ensure_ascii=False, default=str)
@@ -236,7 +236,7 @@ def _safe_cell(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """Neither JSON nor a spreadsheet knows NaN or infinity."""
+    """None for NaN and infinity, which neither JSON nor spreadsheets have."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
