@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-ABSENT = ("torch", "transformers", "sklearn", "accelerate", "pandas", "onnx", "matplotlib", "scipy")
+ABSENT = ("torch", "transformers", "accelerate", "pandas", "onnx", "matplotlib")
 
 
 class Absent:
