@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cptuning.estimator import CPTuningClassifier
-    from cptuning.registry import list_methods, make_classifier
-    from cptuning.storage import load
+    from cptuning.registry import list_methods, load, make_classifier
 
 __all__ = ["CPTuningClassifier", "list_methods", "load", "make_classifier"]
 
@@ -15,7 +14,7 @@ __all__ = ["CPTuningClassifier", "list_methods", "load", "make_classifier"]
 _HOMES = {
     "CPTuningClassifier": "cptuning.estimator",
     "list_methods": "cptuning.registry",
-    "load": "cptuning.storage",
+    "load": "cptuning.registry",
     "make_classifier": "cptuning.registry",
 }
 

@@ -1,10 +1,12 @@
 """The methods by name; every one is an estimator with the same interface."""
 
+from pathlib import Path
 from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
+from cptuning.storage import load_model
 
 _LINES: dict[type[TextClassifier], str] = {
     estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
@@ -49,3 +51,26 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         return classifier_class(method)(**parameters)
     except TypeError as error:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
+
+
+def load(folder: str | Path, device: str = "auto") -> TextClassifier:
+    """The classifier that was saved to, or exported to, a folder.
+
+    >>> load("no-such-folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
+    """
+    model = load_model(Path(folder), device)
+    facts = model.facts
+    try:
+        classifier = make_classifier(facts.method, **facts.parameters)
+    except CPTuningError as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    classifier.settings_ = facts.settings
+    classifier.training_ = facts.training
+    classifier.held_out_score_ = facts.training["held_out_accuracy"]
+    classifier.predictor_ = model.predictor
+    return classifier

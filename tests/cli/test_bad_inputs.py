@@ -76,14 +76,14 @@ CASES = {
     ),
     "a foreign output folder": (
         ("fit", "{films}", "--output", "{foreign}"),
-        "exists and is no CP-Tuning model",
+        "exists and is not a CP-Tuning model",
     ),
     "an output inside a file": (
         ("fit", "{films}", "--output", "{a-file}/model"),
         "can't be written",
     ),
     "a missing model": (("predict", "{new}", "{films}"), "There is no model folder"),
-    "a foreign folder as model": (("info", "{foreign}"), "holds no CP-Tuning model"),
+    "a foreign folder as model": (("info", "{foreign}"), "does not hold a CP-Tuning model"),
     "a newer model": (("evaluate", "{newer}", "{pairs}"), "written by a newer cptuning"),
     "a damaged model": (("predict", "{damaged}", "{pairs}"), "is damaged"),
     "a model cut short": (("explain", "{cut}", "a", "--text-b", "b"), "is damaged"),

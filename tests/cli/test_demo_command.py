@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from cptuning.storage import load
+from cptuning.registry import load
 
 
 def test_the_demo_shows_everything_and_writes_it_down(run, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import GOOD, write_csv
 
 from cptuning.commands.explain import print_explanation
-from cptuning.storage import load
+from cptuning.registry import load
 
 
 @pytest.fixture

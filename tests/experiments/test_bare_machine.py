@@ -36,12 +36,12 @@ def test_the_runs_need_neither_the_command_line_nor_pictures(request_for):
 
 def test_the_version_is_known_where_the_sources_are_not_installed(monkeypatch):
     import cptuning
-    from cptuning import storage
+    from cptuning.storage import schema
 
     def version(package):
         if package == "cptuning":
-            raise storage.PackageNotFoundError
+            raise schema.PackageNotFoundError
         return "1.0"
 
-    monkeypatch.setattr(storage, "version", version)
-    assert storage.versions()["cptuning"] == cptuning.__version__
+    monkeypatch.setattr(schema, "version", version)
+    assert schema.versions()["cptuning"] == cptuning.__version__

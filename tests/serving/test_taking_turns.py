@@ -9,7 +9,7 @@ from tests.serving.conftest import TEXTS
 from typer.testing import CliRunner
 
 import cptuning
-import cptuning.storage
+import cptuning.registry
 from cptuning.cli import app
 from cptuning.files.locks import changing
 from cptuning.storage import FACTS_FILE
@@ -28,7 +28,7 @@ def test_an_example_that_comes_while_the_command_is_at_work_is_refused_not_lost(
     films, start, tmp_path, monkeypatch
 ):
     """The very moment in which it would be written to a folder that is about to be thrown away."""
-    server, load, answers = start(films), cptuning.storage.load, []
+    server, load, answers = start(films), cptuning.registry.load, []
     late = {"texts": "late", "labels": "good"}
 
     def load_and_let_the_server_in(folder):
@@ -36,7 +36,7 @@ def test_an_example_that_comes_while_the_command_is_at_work_is_refused_not_lost(
         answers.append(server.post("/examples", late))
         return classifier
 
-    monkeypatch.setattr(cptuning.storage, "load", load_and_let_the_server_in)
+    monkeypatch.setattr(cptuning.registry, "load", load_and_let_the_server_in)
     more = table(tmp_path / "more.csv", "from the command")
     assert CliRunner().invoke(app, ["add", str(films), str(more)]).exit_code == 0
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from cptuning.errors import CPTuningError
 from cptuning.files.atomic import clear_unfinished, write_whole
 from cptuning.inference import UNKNOWN, Predictor
 from cptuning.reporting.prediction_columns import PredictionColumns
-from cptuning.storage import load
+from cptuning.storage import load_predictor
 
 _CHUNK = 1024
 
@@ -53,7 +53,7 @@ def predict_on_ray(job: PredictionJob, workers: int, advance: Callable[[int], No
     so no row is lost or duplicated.
     """
     blocks = blocks_of(job.source)
-    load(job.model)  # Fails here, with a clear error, before anything is written.
+    load_predictor(job.model)  # Fails here, with a clear error, before anything is written.
     begin(job.output, job.source, job.model, _options(job))
     left = [block for block in blocks if not (job.output / block.answers).is_file()]
     counts: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class BlockPredictor:
 
     def __init__(self, job: PredictionJob) -> None:
         self.job = job
-        self.predictor: Predictor = load(job.model).predictor_
+        self.predictor: Predictor = load_predictor(job.model)
         self.answers = PredictionColumns(self.predictor, job.probabilities, job.neighbours)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:

@@ -55,7 +55,8 @@ def add(
 
 def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
     """Write the model with the examples of a table, and tell what became of them."""
-    from cptuning.storage import check_place, load
+    from cptuning.registry import load
+    from cptuning.storage import check_place
 
     classifier = load(model)
     check_place(place)

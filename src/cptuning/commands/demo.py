@@ -63,7 +63,9 @@ def demo(
     typer.echo("   Pairs are hard for the small embedded backbone: use a larger one for them.")
 
     report = output / "report.html"
-    page = report_html(evaluation, read_facts(messages), model="messages", test="messages_test.csv")
+    page = report_html(
+        evaluation, read_facts(messages).to_json(), model="messages", test="messages_test.csv"
+    )
     write_whole(report, page)
     typer.echo(f"\nThe models are in {messages} and {pairs}, the report is in {report}.")
     typer.echo(f'Try: cptuning explain {messages} "I want my money back"')

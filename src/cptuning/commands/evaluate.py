@@ -37,13 +37,13 @@ def evaluate(
     as_json: options.Json = False,
 ) -> None:
     """Measure a model on labelled texts that it has not seen."""
-    from cptuning.storage import load, read_facts
+    from cptuning.storage import load_model
 
-    facts = read_facts(model)
     if report is not None:
         check_writable(report)
     table = ColumnOptions(text, text_b, label).read_labelled(test)
-    predictor = load(model).predictor_
+    loaded = load_model(model)
+    predictor = loaded.predictor
     check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)
     evaluation = Evaluation.of(predictor, table.examples, labels)
@@ -51,7 +51,7 @@ def evaluate(
         warn(line)
     if report is not None:
         name = file_name(test) if test == "-" else Path(test).name
-        page = report_html(evaluation, facts, model=folder_name(model), test=name)
+        page = report_html(evaluation, loaded.facts.to_json(), model=folder_name(model), test=name)
         write_whole(report, page)
         say(f"The report is in {report}.")
     if as_json:

@@ -41,11 +41,11 @@ def explain(
     An example of another class that is even nearer is shown as well.
     With --json, prints one object per line.
     """
-    from cptuning.storage import load
+    from cptuning.storage import load_predictor
 
     if (text is None) == (file is None):
         raise CPTuningError('Give either a text, as in cptuning explain MODEL "a text", or --file.')
-    predictor = load(model).predictor_
+    predictor = load_predictor(model)
     pairs = predictor.is_pair
     is_first = True
     for examples in _examples(text, second, file, column, model, pairs):

@@ -34,7 +34,8 @@ def export(
 ) -> None:
     """Write a model as ONNX: it then predicts, explains and takes new examples without torch."""
     from cptuning.export import export_onnx
-    from cptuning.storage import check_place, load
+    from cptuning.registry import load
+    from cptuning.storage import check_place
 
     if to != "onnx":
         raise CPTuningError(f"There is no export to {to!r}: use --to onnx.")

@@ -13,7 +13,7 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, read_facts
 
-    facts = read_facts(model)
+    facts = read_facts(model).to_json()
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
     facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
     facts["added"] = sum(len(lesson.labels) for lesson in read_lessons(model))

@@ -89,7 +89,7 @@ def predict(
         return
     if runner != "local" or workers > 1:
         raise CPTuningError("--runner must be local or ray, and --workers needs --runner ray.")
-    from cptuning.storage import load
+    from cptuning.storage import load_predictor
 
     if as_json and output == STANDARD_STREAM:
         raise CPTuningError(
@@ -98,7 +98,7 @@ def predict(
         )
     into, outof = _formats(file, output, format)
     began = time.monotonic()
-    predictor = load(model).predictor_
+    predictor = load_predictor(model)
     answers = PredictionColumns(predictor, probabilities, neighbours)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()

@@ -31,9 +31,9 @@ def suggest(
     Texts that the model already has as examples are skipped. Fill in the labels in the file that
     --output writes, and add them with `cptuning add`.
     """
-    from cptuning.storage import load
+    from cptuning.storage import load_predictor
 
-    predictor = load(model).predictor_
+    predictor = load_predictor(model)
     table = read_table(pool, text=text, text_b=text_b)
     check_kind(table.examples, pairs=predictor.is_pair, path=pool)
     found = suggestions(predictor, table.examples, n)

@@ -20,6 +20,7 @@ from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 from cptuning.settings import Presets, TrainingSettings, resolve_preset
+from cptuning.storage import OF_ONE_MACHINE, ModelFacts, load_predictor, save_model
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -239,14 +240,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from copy import deepcopy
 
         from cptuning.backbone import Backbone, TextEncoder, load_backbone
-        from cptuning.storage import load
 
         if init_from is None:
             if isinstance(self.backbone, Backbone):
                 return self.backbone, None
             return load_backbone(self.backbone), None
-        source = init_from if isinstance(init_from, TextClassifier) else load(Path(init_from))
-        encoder = source._fitted().encoder
+        if isinstance(init_from, TextClassifier):
+            encoder = init_from._fitted().encoder
+        else:
+            encoder = load_predictor(Path(init_from)).encoder
         if not isinstance(encoder, TextEncoder):
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
@@ -313,15 +315,30 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder: safetensors, JSON, the tokenizer and a model card."""
-        from cptuning.storage import save
-
-        self._fitted()
+        predictor = self._fitted()
         checkpoints = self._checkpoints()
         if checkpoints and checkpoints.is_within(Path(folder)):
             checkpoints.clear()  # They would be in the model's way.
-        save(self, Path(folder))
+        save_model(self.model_facts(predictor), predictor, Path(folder))
         if checkpoints:  # The model is safe: the state of its training is not needed any more.
             checkpoints.clear()
+
+    def model_facts(self, predictor: Predictor) -> ModelFacts:
+        """What a folder of this model says of it, with a predictor of this model."""
+        left_out = set(OF_ONE_MACHINE)
+        if isinstance(self.random_state, np.random.RandomState | np.random.Generator):
+            left_out.add("random_state")  # The seed that was drawn from it is in the facts.
+        names = [name for name in self.parameter_names() if name not in left_out]
+        parameters = {name: getattr(self, name) for name in names}
+        if not isinstance(self.backbone, str | Path):  # It was loaded already.
+            parameters["backbone"] = self.backbone.name
+        return ModelFacts.of(
+            self.method,
+            predictor,
+            parameters=parameters,
+            settings=self.settings_,
+            training=self.training_,
+        )
 
     def _checkpoints(self) -> "CheckpointFolder | None":
         if not self.checkpoint_dir:

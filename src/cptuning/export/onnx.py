@@ -1,6 +1,5 @@
 """A fitted model as an ONNX folder that predicts with numpy, tokenizers and ONNX Runtime alone."""
 
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,10 +61,9 @@ def export_onnx(
                 short = short_graph(exact, samples, expected)
                 (place / EXACT_FILE).write_bytes(short.SerializeToString())
                 look = SecondLook(encoder, _clear_lead(predictor, expected, found))
-                classifier = copy(classifier)
-                classifier.predictor_ = replace(predictor, second_look=look)
+                predictor = replace(predictor, second_look=look)
         (place / ONNX_FILE).write_bytes(graph.SerializeToString())
-        write_common(classifier, place)
+        write_common(classifier.model_facts(predictor), predictor, place)
 
 
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:

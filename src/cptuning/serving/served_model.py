@@ -9,7 +9,7 @@ from cptuning.files.locks import changing, stamp_of
 from cptuning.inference import Predictor
 from cptuning.inference.predictor import Answered
 from cptuning.serving.api_errors import ApiError
-from cptuning.storage import FACTS_FILE, load
+from cptuning.storage import FACTS_FILE, load_model
 
 # How many seconds to wait for another process that changes the folder; requests wait as long.
 _LOCK_TIMEOUT = 1.0
@@ -36,9 +36,9 @@ class ServedModel:
     def __init__(self, folder: Path, device: str, most_examples: int) -> None:
         self.folder = folder
         self._stamp = stamp_of(folder / FACTS_FILE)
-        classifier = load(folder, device)
-        self.method = classifier.method
-        self.predictor: Predictor = classifier.predictor_
+        model = load_model(folder, device)
+        self.method = model.facts.method
+        self.predictor: Predictor = model.predictor
         self._most_examples = most_examples
 
     @property

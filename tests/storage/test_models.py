@@ -8,14 +8,14 @@ import stat
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
+from tests.tiny import save_tiny
 
 import cptuning
 from cptuning import CPTuningClassifier
 from cptuning.data import LESSONS_FILE, Examples, Lesson, append_lesson
 from cptuning.errors import CPTuningError
 from cptuning.storage import FORMAT, check_place, read_facts
-from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
-from tests.tiny import save_tiny
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta", "albert"])
@@ -208,7 +208,7 @@ def test_a_damaged_folder_gets_one_sentence_that_names_it(model, damage):
 def test_a_folder_of_something_else_is_no_model_and_is_never_overwritten(classifier, tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.txt").write_text("meow")
-    with pytest.raises(CPTuningError, match="no CP-Tuning model"):
+    with pytest.raises(CPTuningError, match="does not hold a CP-Tuning model"):
         cptuning.load(tmp_path / "photos")
     with pytest.raises(CPTuningError, match="choose another place"):
         classifier.save(tmp_path / "photos")
@@ -221,7 +221,7 @@ def test_a_failed_save_leaves_the_old_model_and_nothing_else(classifier, model, 
     def full_disk(*_arguments, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cptuning.storage._card", full_disk)
+    monkeypatch.setattr("cptuning.storage.predictors.card", full_disk)
     with pytest.raises(CPTuningError, match="No space left on device"):
         classifier.save(model)
     assert (model / "cptuning.json").read_text() == before
@@ -239,7 +239,7 @@ def test_a_place_is_checked_without_leaving_anything_there(tmp_path, model):
     check_place(model)
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path, tmp_path / "file" / "model"):
-        with pytest.raises(CPTuningError, match=r"exists and is no|can't be written"):
+        with pytest.raises(CPTuningError, match=r"exists and is not|can't be written"):
             check_place(place)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "model"]
 

@@ -1,0 +1,30 @@
+"""Fitted models as folders: safetensors, JSON, the tokenizer and a card; nothing is unpickled."""
+
+from cptuning.storage.folders import check_place, new_folder, read_facts
+from cptuning.storage.predictors import load_model, load_predictor, save_model, write_common
+from cptuning.storage.schema import (
+    FACTS_FILE,
+    FORMAT,
+    OF_ONE_MACHINE,
+    SEARCH_FACTS,
+    ModelFacts,
+    as_json,
+    versions,
+)
+
+__all__ = [
+    "FACTS_FILE",
+    "FORMAT",
+    "OF_ONE_MACHINE",
+    "SEARCH_FACTS",
+    "ModelFacts",
+    "as_json",
+    "check_place",
+    "load_model",
+    "load_predictor",
+    "new_folder",
+    "read_facts",
+    "save_model",
+    "versions",
+    "write_common",
+]

@@ -1,0 +1,130 @@
+"""Model folders: found, replaced as a whole, and checked before anything in them is opened."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from cptuning.errors import CPTuningError
+from cptuning.files.atomic import restore, whole_folder
+from cptuning.storage.schema import FACTS_FILE, FORMAT, ModelFacts
+
+_MOST_FILES = 1000
+_MOST_FACTS_BYTES = 16_000_000
+
+
+def read_facts(folder: Path) -> ModelFacts:
+    """What a model folder says of itself, without loading the model.
+
+    >>> read_facts(Path("no-such-folder"))
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
+    """
+    restore(_place(folder))
+    if not folder.is_dir():
+        raise CPTuningError(
+            f"There is no model folder {str(folder)!r}: "
+            "make one with `cptuning fit` or a classifier's save."
+        )
+    path = folder / FACTS_FILE
+    if not os.path.lexists(path):
+        raise CPTuningError(
+            f"The folder {folder} does not hold a CP-Tuning model (no {FACTS_FILE})."
+        )
+    _refuse_strange_files(folder)
+    try:
+        if path.stat().st_size > _MOST_FACTS_BYTES:
+            raise ValueError("it is too large")
+        stored = json.loads(path.read_text("utf-8"), parse_constant=_refuse_constant)
+        number = stored.get("format") if isinstance(stored, dict) else None
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError("its format is not a whole number")
+        if number <= FORMAT:
+            return ModelFacts.from_json(stored)
+    except (OSError, ValueError, RecursionError) as error:
+        why = str(getattr(error, "strerror", None) or error).removesuffix(".")
+        raise CPTuningError(f"{path} is damaged ({why}): save the model again.") from error
+    raise CPTuningError(
+        f"The model {folder} was written by a newer cptuning (format {str(number)[:20]}, this one "
+        f"reads up to {FORMAT}): pip install --upgrade cptuning."
+    )
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"it holds {name}, which is not JSON")
+
+
+def _refuse_strange_files(folder: Path) -> None:
+    """A model folder may come from a stranger: only its own plain files are ever opened."""
+    count = 0
+    for parent, folders, names in os.walk(folder, followlinks=False):
+        for name in (*folders, *names):
+            path = Path(parent, name)
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise CPTuningError(
+                    f"The model folder {folder} holds {path.name!r}, which is neither a file nor a "
+                    "folder: a model has no links, pipes or devices in it."
+                )
+            count += 1
+            if count > _MOST_FILES:
+                raise CPTuningError(f"The model folder {folder} holds more than {count} files.")
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write a model to, that takes the place of the wanted one when it is complete.
+
+    An earlier model in that place is replaced; anything else is never touched.
+    """
+    _require_free(folder)
+    try:
+        place = _place(folder)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with whole_folder(place) as new:
+            yield new
+            _open_to_readers(new)
+    except (OSError, SafetensorError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CPTuningError(f"{folder.absolute()} can't be written: {why}.") from error
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place that a model can't be saved to: before hours of training, not after."""
+    _require_free(folder)
+    place = _place(folder)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        restore(place)
+        probe = place.with_name(f".{place.name[:40]}.{os.getpid()}.probe")
+        probe.mkdir()
+        probe.rmdir()
+    except OSError as error:
+        raise CPTuningError(f"{folder.absolute()} can't be written: {error.strerror}.") from error
+
+
+def _place(folder: Path) -> Path:
+    """Where a folder really is: what a link points at is replaced, not the link."""
+    return Path(os.path.realpath(folder))
+
+
+def _require_free(folder: Path) -> None:
+    if folder.is_dir() and ((folder / FACTS_FILE).is_file() or not any(folder.iterdir())):
+        return
+    if os.path.lexists(folder):
+        raise CPTuningError(
+            f"{folder.absolute()} exists and is not a CP-Tuning model: choose another place."
+        )
+
+
+def _open_to_readers(folder: Path) -> None:
+    """Let everyone read the files who may read the folder: safetensors keeps its files private."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)

@@ -1,0 +1,217 @@
+"""Predictors to folders and back, without the estimators that train them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from cptuning.data import Examples, read_lessons
+from cptuning.errors import CPTuningError
+from cptuning.extras import needed_for
+from cptuning.files.tensors import save_tensors
+from cptuning.inference import (
+    EmbeddingPredictor,
+    Encoder,
+    HeadPredictor,
+    Predictor,
+    Scorer,
+    SecondLook,
+    SupportSet,
+)
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
+from cptuning.inference.predictor import HEAD_FILE
+from cptuning.methods.cp_tuning_settings import CPTuningSettings
+from cptuning.prompting import Layout
+from cptuning.storage.card import TEXTS_FILE, card
+from cptuning.storage.folders import new_folder, read_facts
+from cptuning.storage.schema import FACTS_FILE, ModelFacts
+from cptuning.storage.tokenizer_check import check_tokenizer
+
+_SUPPORT = "support.safetensors"
+_TOKENIZER = "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that answers, and what its folder says of it."""
+
+    facts: ModelFacts
+    predictor: Predictor
+
+
+def save_model(facts: ModelFacts, predictor: Predictor, folder: Path) -> None:
+    """Write a model that was trained here."""
+    with new_folder(folder) as place:
+        write_common(facts, predictor, place)
+        predictor.save(place)
+
+
+def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
+    """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
+    stored = json.dumps(facts.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+    (place / FACTS_FILE).write_text(stored + "\n", "utf-8")
+    predictor.encoder.layout.save_tokenizer(place / _TOKENIZER)
+    support = predictor.support
+    if support is not None:
+        save_tensors(place / _SUPPORT, {"embeddings": support.embeddings, "labels": support.labels})
+        with (place / TEXTS_FILE).open("w", encoding="utf-8") as file:
+            for text in support.examples:
+                file.write(json.dumps(text, ensure_ascii=False) + "\n")
+    (place / "README.md").write_text(card(facts, support), "utf-8")
+
+
+def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
+    """The predictor of a model that was saved to, or exported to, a folder.
+
+    >>> load_predictor("no-such-folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
+    """
+    return load_model(Path(folder), device).predictor
+
+
+def load_model(folder: Path, device: str = "auto") -> LoadedModel:
+    """The predictor in a folder, and the folder's facts."""
+    facts = read_facts(folder)
+    try:
+        return LoadedModel(facts, _predictor(folder, facts, device))
+    except CPTuningError as error:
+        if str(folder) in str(error) or "pip install" in str(error):
+            raise
+        why = str(error).removesuffix(".")
+        raise CPTuningError(f"The model folder {folder} can't be used: {why}.") from error
+    except (
+        OSError,
+        SafetensorError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+        MemoryError,
+    ) as error:
+        why = " ".join(str(error).split())[:300]  # torch says it in several lines
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({why}): save or copy it again."
+        ) from error
+
+
+def _predictor(folder: Path, facts: ModelFacts, device: str) -> Predictor:
+    layout = _layout(folder, facts)
+    if (folder / HEAD_FILE).exists():
+        scorer = _scorer(folder, layout, device)
+        predictor: Predictor = HeadPredictor(scorer, facts.label_space, facts.temperature)
+        _require_one_score_per_class(predictor)
+        return predictor
+    settings = facts.settings
+    if not isinstance(settings, CPTuningSettings):
+        raise ValueError(f"it is of the method {facts.method} and has no {HEAD_FILE}")
+    support = _read_support(folder, layout.template.is_pair, len(facts.label_space.classes))
+    encoder = _encoder(folder, layout, settings, device)
+    predictor = EmbeddingPredictor(
+        encoder,
+        support.searched(settings.index),
+        facts.label_space,
+        inference=settings.inference,
+        k=settings.k,
+        temperature=facts.temperature,
+        unknown_threshold=facts.unknown_threshold,
+        second_look=_second_look(folder, layout, facts.clear_lead),
+    )
+    _require_comparable(predictor)
+    return predictor.taught(read_lessons(folder))
+
+
+def _require_one_score_per_class(predictor: Predictor) -> None:
+    example = Examples(("a",), ("a",) if predictor.is_pair else None)
+    if predictor.decision_scores(example).shape[1:] != (len(predictor.label_space.classes),):
+        raise ValueError("it scores another number of classes than it names")
+
+
+def _require_comparable(predictor: EmbeddingPredictor) -> None:
+    example = Examples(("a",), ("a",) if predictor.is_pair else None)
+    for encoder in (predictor.encoder, *_exact(predictor)):
+        if encoder.embed(example).shape[1:] != predictor.support.embeddings.shape[1:]:
+            raise ValueError("its embeddings and those of its examples are of different lengths")
+
+
+def _exact(predictor: EmbeddingPredictor) -> list[Encoder]:
+    return [] if predictor.second_look is None else [predictor.second_look.encoder]
+
+
+def _read_support(folder: Path, pair: bool, n_classes: int) -> SupportSet:
+    stored = load_file(folder / _SUPPORT)
+    # Not splitlines(): texts may hold the line separators of Unicode.
+    lines = (folder / TEXTS_FILE).read_text("utf-8").split("\n")
+    examples = _examples([json.loads(line) for line in lines if line], pair)
+    embeddings, labels = stored["embeddings"], stored["labels"]
+    if embeddings.dtype != np.float32 or labels.dtype != np.int64:
+        raise ValueError("its support set has numbers of another kind")
+    if embeddings.ndim != 2 or labels.ndim != 1:
+        raise ValueError("its support set is of another shape")
+    if not len(examples) == len(embeddings) == len(labels) > 0:
+        raise ValueError("its support set is not whole")
+    if not np.isfinite(embeddings).all() or np.abs(embeddings).max(initial=0) > 2:
+        raise ValueError("its support set has no numbers to compare with")
+    if not ((labels >= 0) & (labels < n_classes)).all():
+        raise ValueError("its support set has other classes")
+    return SupportSet(examples, embeddings, labels)
+
+
+def _examples(texts: list[Any], pair: bool) -> Examples:
+    if not pair:
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("its support set has something else than texts")
+        return Examples(tuple(texts))
+    if not all(
+        isinstance(one, list) and len(one) == 2 and all(isinstance(text, str) for text in one)
+        for one in texts
+    ):
+        raise ValueError("its support set has something else than pairs of texts")
+    return Examples(tuple(a for a, _ in texts), tuple(b for _, b in texts))
+
+
+def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: str) -> Encoder:
+    if (folder / ONNX_FILE).exists():
+        return OnnxEncoder(layout, folder / ONNX_FILE)
+    with needed_for(f"The model {folder}, which was not exported,"):
+        from cptuning.backbone import TextEncoder
+        from cptuning.training import Processes
+    return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
+
+
+def _second_look(folder: Path, layout: Layout, clear_lead: float | None) -> SecondLook | None:
+    if clear_lead is None:
+        return None
+    return SecondLook(OnnxEncoder(layout, folder / EXACT_FILE), clear_lead)
+
+
+def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:
+    with needed_for(f"The model {folder}"):
+        from cptuning.methods.scorer import TextScorer
+        from cptuning.training import Processes
+    return TextScorer.load(folder, layout, Processes.find(device).device)
+
+
+def _layout(folder: Path, facts: ModelFacts) -> Layout:
+    path, layout = folder / _TOKENIZER, facts.layout
+    check_tokenizer(path, layout.vocabulary)
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise ValueError(f"its tokenizer can't be read: {error}") from error
+    return Layout(
+        tokenizer,
+        layout.special,
+        layout.template,
+        vocabulary=layout.vocabulary,
+        max_length=layout.max_length,
+        trainable_words=layout.trainable_words,
+        masks=layout.masks,
+    )
