@@ -67,7 +67,7 @@ CASES = {
     "a setting out of range": ((*FIT, "--set", "steps=-1"), "at least 0"),
     "an option as setting": ((*FIT, "--set", "device=cpu"), "see the other options"),
     "an unknown validation": ((*FIT, "--validation", "magic"), "validation is 'magic'"),
-    "an unknown device": ((*FIT, "--device", "abacus"), "'abacus' is not there"),
+    "an unknown device": ((*FIT, "--device", "abacus"), "'abacus' is not available"),
     "an unknown backbone": ((*FIT, "--backbone", "no/such"), "neither a folder here nor"),
     "a threshold of words": ((*FIT, "--unknown-threshold", "far"), "between -1 and 1"),
     "a threshold without dev": (
@@ -101,7 +101,7 @@ CASES = {
     ),
     "an output nowhere": (
         ("predict", "{model}", "{films}", "--output", "{new}/out.csv"),
-        "is not there",
+        "there is no folder",
     ),
     "a report nowhere": (
         ("evaluate", "{model}", "{films}", "--report", "{new}/report.html"),

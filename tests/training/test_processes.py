@@ -189,5 +189,5 @@ def test_gathering_in_a_single_process_gives_the_rows_themselves():
 
 
 def test_a_device_that_is_not_there_is_named():
-    with pytest.raises(CPTuningError, match="'nonsense' is not there"):
+    with pytest.raises(CPTuningError, match="'nonsense' is not available"):
         Processes.find("nonsense")
