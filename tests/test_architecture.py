@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,33 @@ def test_a_module_opens_with_what_it_is_for(path):
     docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
     assert docstring
     assert docstring.splitlines()[0].endswith((".", ":"))
+
+
+def test_no_two_classes_share_a_name():
+    """Leading underscores do not count: a reader does not see them in speech."""
+    places = defaultdict(list)
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append(str(path.relative_to(SOURCE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+# Names of files that occur in several folders because they mean the same in each.
+SHARED_FILE_NAMES = {
+    "__init__.py": "Python's own name",
+    "__main__.py": "Python's own name",
+    "cp_tuning.py": "the method, and its estimator",
+}
+
+
+def test_files_share_a_name_only_if_they_mean_the_same():
+    """A command's file may also have the name of the module that it is the front of."""
+    folders = defaultdict(set)
+    for path in SOURCE.rglob("*.py"):
+        folders[path.name].add(path.parent.relative_to(SOURCE).as_posix())
+    shared = {name for name, found in folders.items() if len(found - {"commands"}) > 1}
+    assert shared == set(SHARED_FILE_NAMES)
 
 
 HEAVY = (
