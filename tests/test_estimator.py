@@ -15,6 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 from cptuning import CPTuningClassifier, list_methods, load, make_classifier
 from cptuning.errors import CPTuningError
 from cptuning.methods.cp_tuning_settings import PRESETS
+from cptuning.registry import classifier_class
+from cptuning.training import Callback
 from tests.methods.conftest import BAD, GOOD
 from tests.tiny import save_tiny
 
@@ -531,3 +533,78 @@ def test_a_checkpoint_folder_in_the_models_own_place_does_not_destroy_the_model(
         classifier.fit(TEXTS, LABELS).save(model)
         np.testing.assert_array_equal(load(model).predict(TEXTS), classifier.predict(TEXTS))
     assert not list(model.rglob("*.cptuning-*"))
+
+
+# What help() shows
+
+
+def section(cls, title):
+    """The names that a section of a class's docstring describes, each with its description."""
+    lines = (cls.__doc__ or "").split(f"\n{title}\n{'-' * len(title)}\n")[1].splitlines()
+    found, name = {}, ""
+    for line in lines:
+        if not line:
+            break
+        if line.startswith("    "):
+            found[name] += line.strip()
+        else:
+            name = line.partition(" : ")[0]
+            found[name] = ""
+    return found
+
+
+@pytest.mark.parametrize("method", list_methods())
+def test_help_describes_every_parameter_of_every_method(method):
+    cls = classifier_class(method)
+    described = section(cls, "Parameters")
+    assert tuple(described) == cls.parameter_names()
+    assert all(text.endswith(".") and len(text) > 10 for text in described.values())
+
+
+def test_help_describes_every_attribute_that_a_fit_leaves(fitted):
+    left = {name for name in vars(fitted) if name.endswith("_")}
+    assert left | {"classes_", "n_features_in_"} == set(section(CPTuningClassifier, "Attributes"))
+
+
+@pytest.mark.parametrize("method", list_methods())
+def test_the_representation_shows_what_was_changed_and_nothing_else(method):
+    name = classifier_class(method).__name__
+    assert repr(make_classifier(method)) == f"{name}()"
+    assert (
+        repr(make_classifier(method, steps=3, verbose=False)) == f"{name}(steps=3, verbose=False)"
+    )
+
+
+# Preparing once, for an estimate and for the fit
+
+
+@pytest.mark.parametrize("method", ["cp-tuning", "pet", "p-tuning", "lm-bff-l"])
+def test_an_estimate_of_what_was_prepared_does_not_change_the_fit(folder, method):
+    words = {} if method == "cp-tuning" else {"label_words": {"good": "great", "bad": "dull"}}
+    few = {"n_mappings": 2, "candidate_steps": 1} if method == "lm-bff-l" else {}
+    classifier = make_classifier(
+        method, backbone=folder, steps=2, batch_size=4, verbose=False, **words, **few
+    )
+    expected = classifier.fit(TEXTS, LABELS).predict_proba(TEXTS)
+    training = classifier.prepare(TEXTS, LABELS)
+    assert classifier.learner_class().fit_seconds(training) > 0
+    found = classifier.fit_prepared(training).predict_proba(TEXTS)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_callback_may_define_only_what_it_needs(classifier):
+    class Steps(Callback):
+        def __init__(self):
+            self.seen = []
+
+        def on_step(self, step, losses):
+            self.seen.append(step)
+
+    steps = Steps()
+    classifier.set_params(callbacks=[steps]).fit(TEXTS, LABELS)
+    assert steps.seen == [1, 2, 3]
+
+
+def test_what_is_not_a_callback_is_refused_before_the_training(classifier):
+    with pytest.raises(CPTuningError, match=r"is not a cptuning\.training\.Callback"):
+        classifier.set_params(callbacks=[print]).fit(TEXTS, LABELS)

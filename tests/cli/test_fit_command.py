@@ -193,3 +193,12 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
     for name in ("support.safetensors", "backbone/model.safetensors", "prompts.safetensors"):
         ours, theirs = load_file(broken / name), load_file(whole / name)
         assert all(np.array_equal(ours[key], theirs[key]) for key in theirs)
+
+
+def test_the_backbone_is_loaded_once_for_the_estimate_and_the_fit(fit, monkeypatch):
+    from cptuning import backbone
+
+    plain, loaded = backbone.load_backbone, []
+    monkeypatch.setattr(backbone, "load_backbone", lambda name: loaded.append(name) or plain(name))
+    assert fit().exit_code == 0
+    assert len(loaded) == 1
