@@ -1,6 +1,7 @@
 """The order of the folders: each imports only from those above it, and heavy packages stay lazy."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -135,3 +136,14 @@ def test_heavy_packages_are_not_imported_before_they_are_needed(statement):
     code = f"import sys; {statement}; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_walk_of_a_fit_names_at_most_a_dozen_modules_and_all_of_them_exist():
+    guide = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text("utf-8")
+    walk = guide.split("## The walk of a fit")[1].split("\n## ")[0]
+    picture = walk.split("```mermaid")[1].split("```")[0]
+    drawn = set(re.findall(r"[a-z_/]+\.py", picture))
+    told = set(re.findall(r"[a-z_/]+\.py", walk))
+    assert drawn == told
+    assert len(drawn) <= 12
+    assert all((SOURCE / module).is_file() for module in drawn)
