@@ -31,7 +31,7 @@ def test_the_runs_need_neither_the_command_line_nor_pictures(request_for):
     assert done.returncode == 0, done.stderr
     assert len(keys_of(request.output)) == 4
     assert len(keys_of(request.output, "tests")) == 2
-    assert "The report needs" in done.stderr
+    assert "The report needs matplotlib" in done.stderr
 
 
 def test_the_version_is_known_where_the_sources_are_not_installed(monkeypatch):

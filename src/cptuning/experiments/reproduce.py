@@ -17,9 +17,6 @@ from cptuning.experiments.runners import RUNNERS
 from cptuning.experiments.trainer import CandidateTrainer
 from cptuning.reporting.durations import format_duration
 
-# What tests and draws; a machine that only trains need not have it.
-_REPORT_NEEDS = ("scipy", "sklearn", "matplotlib")
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -87,11 +84,10 @@ def _report(request: Request, say: Callable[[str], None]) -> list[Path]:
         raise CPTuningError(
             f"Nothing of {request.study} is finished in {request.output}: leave out --report-only."
         )
-    missing = [package for package in _REPORT_NEEDS if find_spec(package) is None]
-    if missing:
+    if find_spec("matplotlib") is None:  # A machine that only trains need not have it.
         say(
-            f"All runs are in {request.output}. The report needs {' and '.join(missing)}: "
-            "start the same command where that is installed."
+            f"The finished runs are in {request.output}. The report needs matplotlib: "
+            "start the same command where it is installed."
         )
         return []
     if request.publish is not None:
