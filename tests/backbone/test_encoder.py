@@ -91,3 +91,14 @@ def test_a_saved_encoder_loads_as_it_was(tiny, headless, tmp_path, architecture,
     again = TextEncoder.load(tmp_path, it.layout, features, torch.device("cpu"))
     examples = as_examples(PAIRS)
     np.testing.assert_array_equal(again.embed(examples), it.embed(examples))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_is_saved_verified_and_read_back(tiny, tmp_path, architecture):
+    saved = text_encoder(tiny(architecture))
+    saved.save(tmp_path)
+    again = TextEncoder.load(tmp_path, saved.layout, "head", torch.device("cpu"))
+    assert not again.module.training
+    np.testing.assert_array_equal(
+        again.embed(as_examples(SINGLES)), saved.embed(as_examples(SINGLES))
+    )

@@ -4,9 +4,12 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import transformers
 from safetensors.numpy import load_file, save_file
 from tests.test_estimator import LABELS, PAIR_LABELS, PAIRS, TEXTS
 from tests.tiny import save_tiny
@@ -226,6 +229,37 @@ def test_a_failed_save_leaves_the_old_model_and_nothing_else(classifier, model, 
         classifier.save(model)
     assert (model / "cptuning.json").read_text() == before
     assert [path.name for path in model.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("damage", ["a byte", "the head"])
+def test_a_save_that_wrote_something_else_is_noticed(classifier, model, monkeypatch, damage):
+    backbone = classifier.predictor_.encoder.module.model
+    kind, before = type(backbone), (model / "backbone" / "model.safetensors").read_bytes()
+
+    def write(self, folder):
+        save = transformers.PreTrainedModel.save_pretrained
+        save(self.base_model if damage == "the head" else self, folder)
+        if damage == "a byte":
+            content = bytearray((folder / "model.safetensors").read_bytes())
+            content[-1] ^= 1
+            (folder / "model.safetensors").write_bytes(content)
+
+    monkeypatch.setattr(kind, "save_pretrained", write)
+    with pytest.raises(CPTuningError, match="does not hold what was written to it"):
+        classifier.save(model)
+    assert (model / "backbone" / "model.safetensors").read_bytes() == before
+    assert [path.name for path in model.parent.iterdir()] == ["model"]
+
+
+def test_a_predictor_is_loaded_without_estimators(model):
+    code = (
+        "import sys; from cptuning.storage import load_predictor; "
+        f"print(load_predictor({str(model)!r}).predict(['a great film']).tolist()); "
+        "assert 'cptuning.estimator' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{cptuning.load(model).predict(['a great film']).tolist()}\n"
 
 
 def test_a_foreign_save_place_that_cannot_be_made(classifier, tmp_path):
