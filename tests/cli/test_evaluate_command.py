@@ -41,7 +41,7 @@ def test_a_label_that_the_model_does_not_know_is_wrong_and_named(run, model, tmp
     test = write_csv(tmp_path / "t.csv", ("text", "label"), [("a joy", "good"), ("so so", "fair")])
     result = run("evaluate", model, test, "--json")
     assert json.loads(result.stdout)["accuracy"] == 0.5
-    assert "warning: the model does not know the label 'fair' (1)" in result.stderr
+    assert "warning: The model does not know the label 'fair' (1)" in result.stderr
 
 
 def test_texts_that_it_was_trained_on_are_warned_of(run, model, tmp_path):

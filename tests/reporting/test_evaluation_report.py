@@ -124,8 +124,8 @@ def test_a_wrong_answer_is_shown_with_its_nearest_examples(html):
 def test_labels_that_the_model_does_not_know_are_named(predictor, facts):
     evaluation = Evaluation.of(predictor, Examples(("80 a",)), ["<west>"])
     text = Outline(report_html(evaluation, facts, model="m", test="t")).text
-    assert "does not know these labels" in text
-    assert "<west> (1)" in text
+    assert "does not know the label" in text
+    assert "'<west>' (1)" in text
 
 
 def test_a_report_on_perfect_answers_and_one_on_unknowns_only_can_be_written(predictor, facts):

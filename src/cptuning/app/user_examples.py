@@ -1,12 +1,12 @@
 """Labelled examples from a visitor: pasted lines, uploaded files, or a sample of the package."""
 
 from collections.abc import Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from cptuning.data import Examples, Table, read_table
+from cptuning.data.sample_data import read_sample
 from cptuning.errors import CPTuningError
 
 Text = str | tuple[str, str]
@@ -124,8 +124,7 @@ def sample_examples(name: str) -> list[Example]:
     >>> len(sample_examples("messages")), sample_examples("same_question")[0].is_pair
     (96, True)
     """
-    with as_file(files("cptuning.data") / "demo" / f"{name}_train.csv") as path:
-        return examples_from_table(read_table(path, need_label=True))
+    return examples_from_table(read_sample(f"{name}_train"))
 
 
 def examples_from_table(table: Table) -> list[Example]:

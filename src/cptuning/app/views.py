@@ -11,6 +11,7 @@ from cptuning.app.session import ExplainedAnswer
 from cptuning.app.user_examples import Example, Text
 from cptuning.inference import Evidence, Suggestion
 from cptuning.reporting.figures import class_colour, confusion_svg, curve_svg
+from cptuning.reporting.formatting import format_duration
 from cptuning.reporting.html import table_html, text_html
 from cptuning.reporting.learning_curve import LearningCurve
 
@@ -92,7 +93,9 @@ def progress_view(progress: Progress) -> str:
     """
     percent = round(100 * progress.share)
     left = (
-        "" if progress.seconds_left is None else f", about {_duration(progress.seconds_left)} left"
+        ""
+        if progress.seconds_left is None
+        else f", about {format_duration(progress.seconds_left)} left"
     )
     return (
         f'<div class="progress" role="progressbar" aria-label="Progress" aria-valuenow="{percent}" '
@@ -286,9 +289,3 @@ def _many(n: int, thing: str) -> str:
 
 def _classes(n: int) -> str:
     return "1 class" if n == 1 else f"{n} classes"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 99.5:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min"

@@ -53,15 +53,6 @@ def print_table(
     output_console().print(table)
 
 
-def percent(share: float) -> str:
-    """A share in percent.
-
-    >>> percent(0.125)
-    '12.5 %'
-    """
-    return f"{100 * share:.1f} %"
-
-
 def rounded(share: float | None) -> float | None:
     """A share for JSON, rounded; None stays None.
 
@@ -69,15 +60,6 @@ def rounded(share: float | None) -> float | None:
     (0.333333, None)
     """
     return None if share is None else round(share, 6)
-
-
-def interval(low: float, high: float) -> str:
-    """An interval of shares in percent.
-
-    >>> interval(0.5, 0.75)
-    '50.0 to 75.0 %'
-    """
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 def shown(text: str | tuple[str, str], longest: int = 200) -> str:

@@ -1,19 +1,19 @@
 """cptuning demo: train and try models on the package's sample data, in about a minute."""
 
 import time
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cptuning.commands.console import interval, percent, print_table, say
+from cptuning.commands.console import print_table, say
 from cptuning.commands.explain import explanations, print_explanation
-from cptuning.data import Examples, Table, read_table
+from cptuning.data import Examples, Table
+from cptuning.data.sample_data import read_sample
 from cptuning.files.atomic import write_whole
-from cptuning.reporting.durations import format_duration
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.evaluation_report import report_html, verdict
+from cptuning.reporting.formatting import format_duration, format_interval, format_percent
 
 # Fewer than the preset would use, so that two trainings fit into a minute.
 _STEPS = 20
@@ -75,7 +75,7 @@ def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
     """Train on one of the data sets, compare with baselines and save the model."""
     from cptuning import CPTuningClassifier
 
-    train, test = _read(f"{name}_train"), _read(f"{name}_test")
+    train, test = read_sample(f"{name}_train"), read_sample(f"{name}_test")
     say(f"   {len(train.examples)} examples, {steps} steps …")
     began = time.monotonic()
     classifier = CPTuningClassifier(steps=steps, validation="none")
@@ -90,15 +90,10 @@ def _task(name: str, steps: int, place: Path) -> tuple[Any, Evaluation]:
         ("TF-IDF + logistic regression", _baseline(train, test)),
         ("CP-Tuning", evaluation.confusion.accuracy),
     ):
-        typer.echo(f"   {title:<30}{percent(accuracy):>8}")
-    typer.echo(f"   95 % interval {interval(*evaluation.interval)}. {verdict(evaluation)}")
+        typer.echo(f"   {title:<30}{format_percent(accuracy):>8}")
+    typer.echo(f"   95 % interval {format_interval(*evaluation.interval)}. {verdict(evaluation)}")
     classifier.save(place)
     return classifier, evaluation
-
-
-def _read(name: str) -> Table:
-    with as_file(files("cptuning.data") / "demo" / f"{name}.csv") as path:
-        return read_table(path, need_label=True)
 
 
 def _baseline(train: Table, test: Table) -> float:

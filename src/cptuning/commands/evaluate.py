@@ -6,20 +6,14 @@ from typing import Annotated
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import (
-    interval,
-    percent,
-    print_json,
-    print_table,
-    say,
-    warn,
-)
+from cptuning.commands.console import print_json, print_table, say, warn
 from cptuning.commands.tables import ColumnOptions, folder_name, labels_of
 from cptuning.data import aligned, check_kind
 from cptuning.data.formats import file_name
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.evaluation_report import report_html, verdict
+from cptuning.reporting.formatting import format_interval, format_percent
 from cptuning.reporting.html import check_writable
 
 
@@ -47,7 +41,7 @@ def evaluate(
     check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)
     evaluation = Evaluation.of(predictor, table.examples, labels)
-    for line in cautions(evaluation):
+    for line in evaluation.cautions():
         warn(line)
     if report is not None:
         name = file_name(test) if test == "-" else Path(test).name
@@ -60,21 +54,6 @@ def evaluate(
         print_evaluation(evaluation)
 
 
-def cautions(evaluation: Evaluation) -> list[str]:
-    """What to know before trusting the metrics."""
-    lines = []
-    foreign = evaluation.foreign_labels
-    if foreign:
-        named = ", ".join(f"{label!r} ({n})" for label, n in foreign.items())
-        lines.append(f"the model does not know the label {named}: its texts count as wrong.")
-    if evaluation.overlap:
-        lines.append(
-            f"{evaluation.overlap} of the {len(evaluation.truth)} texts are among the model's own "
-            "examples: the accuracy is too optimistic."
-        )
-    return lines
-
-
 def print_evaluation(evaluation: Evaluation) -> None:
     """Print the metrics for people."""
     confusion = evaluation.confusion
@@ -82,15 +61,17 @@ def print_evaluation(evaluation: Evaluation) -> None:
     rows = [
         (
             "accuracy",
-            percent(confusion.accuracy),
-            f"95 % interval {interval(*evaluation.interval)}",
+            format_percent(confusion.accuracy),
+            f"95 % interval {format_interval(*evaluation.interval)}",
         ),
-        ("macro-F1", percent(confusion.macro_f1), f"over {len(confusion.classes)} classes"),
-        ("majority", percent(confusion.majority), "always the most frequent class"),
+        ("macro-F1", format_percent(confusion.macro_f1), f"over {len(confusion.classes)} classes"),
+        ("majority", format_percent(confusion.majority), "always the most frequent class"),
         ("texts", str(confusion.n), f"{confusion.right} answered correctly"),
     ]
     if error is not None:
-        rows.append(("calibration", percent(error), "mean gap between confidence and accuracy"))
+        rows.append(
+            ("calibration", format_percent(error), "mean gap between confidence and accuracy")
+        )
     unknown = int((~evaluation.answered).sum())
     if unknown:
         rows.append(("unknown", str(unknown), "texts unlike every example"))
@@ -98,7 +79,13 @@ def print_evaluation(evaluation: Evaluation) -> None:
     typer.echo()
     print_table(
         [
-            (str(s.label), percent(s.f1), percent(s.precision), percent(s.recall), str(s.support))
+            (
+                str(s.label),
+                format_percent(s.f1),
+                format_percent(s.precision),
+                format_percent(s.recall),
+                str(s.support),
+            )
             for s in confusion.by_class()
         ],
         header=("class", "F1", "precision", "recall", "texts"),

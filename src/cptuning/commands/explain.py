@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import output_console, percent, print_json, rounded, shown
+from cptuning.commands.console import output_console, print_json, rounded, shown
 from cptuning.data import Examples, check_kind, iter_tables
 from cptuning.errors import CPTuningError
 from cptuning.inference import Evidence, Predictor
+from cptuning.reporting.formatting import format_percent
 
 
 def explain(
@@ -112,7 +113,7 @@ def print_explanation(answer: dict[str, Any]) -> None:
     if answer["confidence"] is None:
         console.print(f"  {answer['prediction']}; the nearest examples are")
     else:
-        sure = percent(answer["confidence"])
+        sure = format_percent(answer["confidence"])
         console.print(f"  {answer['prediction']} ({sure}), because it is similar to")
     _print_examples(answer["neighbours"])
     if answer["against"] is not None:

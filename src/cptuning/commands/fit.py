@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import interval, percent, print_json, say, warn
+from cptuning.commands.console import print_json, say, warn
 from cptuning.commands.tables import (
     ColumnOptions,
     described,
@@ -18,8 +18,8 @@ from cptuning.commands.tables import (
 from cptuning.data import Table, aligned, check_kind, read_table
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
-from cptuning.reporting.durations import format_duration
 from cptuning.reporting.evaluation import overlap
+from cptuning.reporting.formatting import format_duration, format_interval, format_percent
 from cptuning.reporting.metrics import wilson_interval
 
 if TYPE_CHECKING:
@@ -246,9 +246,10 @@ def _print(result: dict[str, Any]) -> None:
         typer.echo("The accuracy was not measured: nothing was held out.")
     else:
         typer.echo(
-            f"Held-out accuracy {percent(held_out['accuracy'])} "
-            f"(95 % interval {interval(*held_out['interval'])}, {held_out['n']} texts, "
-            f"{result['validation']}; always the commonest class: {percent(held_out['majority'])})."
+            f"Held-out accuracy {format_percent(held_out['accuracy'])} "
+            f"(95 % interval {format_interval(*held_out['interval'])}, {held_out['n']} texts, "
+            f"{result['validation']}; always the commonest class: "
+            f"{format_percent(held_out['majority'])})."
         )
     if "search" in result:
         steps = result["candidate_steps"]

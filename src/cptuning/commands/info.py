@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.commands import options
-from cptuning.commands.console import percent, print_json, print_table
+from cptuning.commands.console import print_json, print_table
+from cptuning.reporting.formatting import format_percent
 
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
@@ -39,7 +40,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
             "held-out accuracy",
             "not measured"
             if accuracy is None
-            else f"{percent(accuracy)} ({training['validation']})",
+            else f"{format_percent(accuracy)} ({training['validation']})",
         ),
         ("backbone", str(facts["parameters"].get("backbone", "embedded"))),
         ("prompt", facts["layout"]["template"]),

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import percent, print_json, print_table, say
+from cptuning.commands.console import print_json, print_table, say
 from cptuning.commands.tables import ColumnOptions, described, labels_of
 from cptuning.data import Examples, LabelledData, aligned, check_kind
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.curve_measurement import default_sizes, largest_size, measure
-from cptuning.reporting.durations import format_duration
+from cptuning.reporting.formatting import format_duration, format_percent
 from cptuning.reporting.html import check_writable
 from cptuning.reporting.learning_curve import RULE, LearningCurve
 
@@ -107,7 +107,7 @@ def learning_curve(
                 accuracy = curve.accuracies[wanted[place]][-1]
                 say(
                     f"repeat {repeat + 1} of {repeats}, {wanted[place]} examples per class: "
-                    f"{percent(accuracy)}"
+                    f"{format_percent(accuracy)}"
                 )
         stopped = False
     except KeyboardInterrupt:
@@ -158,9 +158,11 @@ def _sizes(words: str, largest: int) -> list[int]:
 
 def _print(curve: LearningCurve) -> None:
     rows = [
-        (str(p.size), percent(p.mean), p.interval_text, "█" * round(_BAR * p.mean))
+        (str(p.size), format_percent(p.mean), p.interval_text, "█" * round(_BAR * p.mean))
         for p in curve.points()
     ]
-    rows.append(("", percent(curve.majority), "majority", "░" * round(_BAR * curve.majority)))
+    rows.append(
+        ("", format_percent(curve.majority), "majority", "░" * round(_BAR * curve.majority))
+    )
     print_table(rows, header=("examples per class", "accuracy", "95 % interval", ""))
     typer.echo(f"\n{curve.verdict}\n{RULE}")

@@ -17,7 +17,7 @@ from cptuning.commands.console import print_json, say
 from cptuning.data import check_kind, iter_tables, open_writer
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, table_format
 from cptuning.errors import CPTuningError
-from cptuning.reporting.durations import format_duration
+from cptuning.reporting.formatting import format_duration
 from cptuning.reporting.prediction_columns import PredictionColumns
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import percent, print_json, print_table, say, shown
+from cptuning.commands.console import print_json, print_table, say, shown
 from cptuning.data import check_kind, open_writer, read_table
 from cptuning.inference.suggestion import suggestions
+from cptuning.reporting.formatting import format_percent
 
 
 def suggest(
@@ -49,5 +50,5 @@ def suggest(
             ]
         )
     elif output is None:
-        rows = [(shown(s.text, 120), str(s.guess), percent(s.uncertainty)) for s in found]
+        rows = [(shown(s.text, 120), str(s.guess), format_percent(s.uncertainty)) for s in found]
         print_table(rows, header=("label next", "guess", "uncertainty"), numbers=1)

@@ -15,7 +15,7 @@ from cptuning.experiments.report.rendering import write_report
 from cptuning.experiments.request import Request
 from cptuning.experiments.runners import RUNNERS
 from cptuning.experiments.trainer import CandidateTrainer
-from cptuning.reporting.durations import format_duration
+from cptuning.reporting.formatting import format_duration
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cptuning.experiments.cells import PlannedCell
 from cptuning.experiments.directory import ResultDirectory
-from cptuning.reporting.durations import format_duration
+from cptuning.reporting.formatting import format_duration
 
 _SECONDS_BETWEEN_COUNTS = 0.5
 # Where the output is not a terminal.

@@ -98,6 +98,19 @@ class Evaluation:
         support = self.predictor.support
         return 0 if support is None else overlap(self.examples, support.examples)
 
+    def cautions(self) -> list[str]:
+        """What to know before trusting the metrics."""
+        lines = []
+        if self.foreign_labels:
+            named = ", ".join(f"{label!r} ({n})" for label, n in self.foreign_labels.items())
+            lines.append(f"The model does not know the label {named}: its texts count as wrong.")
+        if self.overlap:
+            lines.append(
+                f"{self.overlap} of the {len(self.truth)} texts are among the model's own "
+                "examples: the accuracy is too optimistic."
+            )
+        return lines
+
     def most_confident_errors(self, limit: int = 20, k: int = 3) -> list[ConfidentError]:
         """The wrong answers with the highest confidence, with their explanations."""
         wrong = np.flatnonzero(~self.right & self.answered)

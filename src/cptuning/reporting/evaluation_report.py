@@ -15,6 +15,7 @@ from cptuning.reporting.figures import (
     embedding_svg,
     reliability_svg,
 )
+from cptuning.reporting.formatting import format_interval, format_percent
 from cptuning.reporting.html import html_page, table_html, text_html
 from cptuning.reporting.metrics import reliability
 from cptuning.reporting.projection import project, subsample
@@ -50,15 +51,6 @@ def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str,
     return html_page(title, body)
 
 
-def percent(share: float) -> str:
-    """A share in percent.
-
-    >>> percent(0.6111)
-    '61.1 %'
-    """
-    return f"{100 * share:.1f} %"
-
-
 def verdict(evaluation: Evaluation) -> str:
     """Whether the model is better than always predicting the most frequent class."""
     low, high = evaluation.interval
@@ -88,9 +80,9 @@ def _headline(evaluation: Evaluation) -> str:
     low, high = evaluation.interval
     error = evaluation.calibration_error
     tiles = [
-        (percent(confusion.macro_f1), "macro-F1"),
-        (percent(confusion.majority), "majority baseline"),
-        ("–" if error is None else percent(error), "calibration error (ECE)"),
+        (format_percent(confusion.macro_f1), "macro-F1"),
+        (format_percent(confusion.majority), "majority baseline"),
+        ("–" if error is None else format_percent(error), "calibration error (ECE)"),
         (f"{confusion.right} of {confusion.n}", "correct answers"),
     ]
     unknown = int((~evaluation.answered).sum())
@@ -101,15 +93,15 @@ def _headline(evaluation: Evaluation) -> str:
         "left" if confusion.majority < 0.15 else "right" if confusion.majority > 0.85 else "middle"
     )
     return f"""<div class="headline">
-<div class="figure">{percent(confusion.accuracy)}
-<span class="muted">accuracy, 95 % interval {100 * low:.1f} to {percent(high)}</span></div>
-<div class="scale" role="img" aria-label="Accuracy {percent(confusion.accuracy)},
- majority baseline {percent(confusion.majority)}">
+<div class="figure">{format_percent(confusion.accuracy)}
+<span class="muted">accuracy, 95 % interval {format_interval(low, high)}</span></div>
+<div class="scale" role="img" aria-label="Accuracy {format_percent(confusion.accuracy)},
+ majority baseline {format_percent(confusion.majority)}">
 <div class="band" style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></div>
 <div class="mark base" style="left:{100 * confusion.majority:.2f}%"></div>
 <div class="mark" style="left:{100 * confusion.accuracy:.2f}%"></div>
 <div class="name {side}" style="left:{100 * confusion.majority:.2f}%">majority
- {percent(confusion.majority)}</div>
+ {format_percent(confusion.majority)}</div>
 </div>
 <p>{verdict(evaluation)}</p>
 </div>
@@ -117,19 +109,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _warnings(evaluation: Evaluation) -> list[str]:
-    lines = []
-    foreign = evaluation.foreign_labels
-    if foreign:
-        named = ", ".join(f"{escape(str(label))} ({n})" for label, n in foreign.items())
-        lines.append(
-            f"The model does not know these labels, so their texts count as wrong: {named}."
-        )
-    if evaluation.overlap:
-        lines.append(
-            f"{evaluation.overlap} of the texts are among the model's own examples: "
-            "the accuracy is too optimistic."
-        )
-    return [f'<p class="warning">{line}</p>' for line in lines]
+    return [f'<p class="warning">{escape(line)}</p>' for line in evaluation.cautions()]
 
 
 def _classes(evaluation: Evaluation) -> str:
@@ -175,8 +155,9 @@ def _calibration(evaluation: Evaluation) -> str:
 <p class="muted small">Answers grouped by confidence; on the dashed line, answers with a confidence
 of 80 % are correct in 80 % of cases. Larger dots stand for more answers.</p>
 <div class="picture">{reliability_svg(reliability(confidence, right))}</div>
-<p>It is {manner}: mean confidence {percent(float(confidence.mean()))}, accuracy
-{percent(float(right.mean()))}, expected calibration error {percent(error)}.</p></section>"""
+<p>It is {manner}: mean confidence {format_percent(float(confidence.mean()))}, accuracy
+{format_percent(float(right.mean()))}, expected calibration error
+{format_percent(error)}.</p></section>"""
 
 
 def _embeddings(evaluation: Evaluation) -> str:
@@ -236,7 +217,8 @@ def _error(error: ConfidentError) -> str:
         reasons += _examples("although this is even nearer", [error.reasons.against])
     return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
 <p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
-with {percent(error.confidence)}, true class <span class="truth">{_label(error.truth)}</span></p>
+with {format_percent(error.confidence)},
+true class <span class="truth">{_label(error.truth)}</span></p>
 {reasons}</div>"""
 
 

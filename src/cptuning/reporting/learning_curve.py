@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cptuning.reporting.figures import curve_png, curve_svg
+from cptuning.reporting.formatting import format_interval, format_percent
 from cptuning.reporting.html import html_page, table_html
 
 # The smallest gain that counts, the largest that does not matter, and the fewest test answers
@@ -128,7 +129,7 @@ class LearningCurve:
     def html(self, source: str) -> str:
         """The curve as an HTML page; ``source`` is the name of the training data."""
         rows = [
-            [str(p.size), f"{100 * p.mean:.1f} %", p.interval_text, str(len(p.values))]
+            [str(p.size), format_percent(p.mean), p.interval_text, str(len(p.values))]
             for p in self.points()
         ]
         header = ["examples per class", "accuracy", "95 % interval", "repeats"]
@@ -173,8 +174,7 @@ class CurvePoint:
         """The interval as text."""
         if self.interval is None:
             return "–"
-        low, high = self.interval
-        return f"{100 * low:.1f} to {100 * high:.1f} %"
+        return format_interval(*self.interval)
 
 
 def _interval(values: Sequence[float], confidence: float) -> tuple[float, float] | None:

@@ -17,7 +17,7 @@ from cptuning.experiments.report.common_tables import (
 from cptuning.experiments.report.parts import Report, Section
 from cptuning.experiments.studies import Study, in_study_order
 from cptuning.experiments.titles import title_of
-from cptuning.reporting.durations import format_duration
+from cptuning.reporting.formatting import format_duration
 
 
 def build_report(directory: ResultDirectory, studies: Sequence[Study]) -> Report:
