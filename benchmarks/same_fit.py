@@ -81,6 +81,11 @@ def fingerprints() -> dict[str, dict[str, str]]:
     return found
 
 
+def differing(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """The names of what is different, or is there only once."""
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
 def fingerprints_of(source: Path) -> dict[str, dict[str, str]]:
     """The same, computed by a process that imports the package from a source folder."""
     environment = os.environ | {
@@ -115,11 +120,10 @@ def main() -> int:
     new = fingerprints_of(ROOT / "src")
     differs = False
     for case in CASES:
-        names = old[case].keys() | new[case].keys()
-        other = sorted(n for n in names if old[case].get(n) != new[case].get(n))
+        other = differing(old[case], new[case])
         differs |= bool(other)
         verdict = f"{len(other)} differ, such as {other[0]}" if other else "all the same"
-        print(f"{case}: {len(names)} arrays, {verdict}")
+        print(f"{case}: {len(new[case])} arrays, {verdict}")
     return int(differs)
 
 

@@ -110,8 +110,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> "Training[Any]":
         """What ``fit`` trains: the data, checked; the settings; the backbone, loaded.
 
-        For those who want to know how long a fit will take before they start it, without loading
-        everything twice: give it to ``learner_class().fit_seconds``, then to ``fit_prepared``.
+        To know how long a fit will take without loading everything twice, pass the result to
+        ``learner_class().fit_seconds``, then to ``fit_prepared``.
         """
         with needed_for("Training"):
             from cptuning.methods.training import Training
@@ -295,16 +295,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted().transform(X)
 
     def explain(self, X: Any, k: int = 3) -> list[Reasons]:
-        """The reasons for the answer to each text, of a method that answers by nearness.
+        """The reasons for each prediction, of a method that predicts by similar examples.
 
-        These are the k nearest labelled examples of the answered class, best first, as a list of
+        These are the k nearest labelled examples of the predicted class, best first, as a list of
         (text, label, similarity). Its attribute ``against`` is the nearest example of another
-        class where that is nearer than all of them, else None.
+        class if that is nearer than all of them, else None.
         """
         return self._fitted().explain(X, k)
 
     def add_examples(self, X: Any, y: Any) -> Self:
-        """Add labelled examples, or a class, without training, to a method that answers by them."""
+        """Add labelled examples or classes without training, if the method predicts by examples."""
         self.predictor_ = self._fitted().with_examples(X, y)
         return self
 
