@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc]
     """A text classifier from a few labelled examples: no prompt, no label words, no head.
 
+    Of its presets, "default" is what measured best, "paper" has the settings as printed in the
+    paper, and "released" is the variant in the code that its authors released.
+
     Examples
     --------
     >>> texts = ["great film", "i loved it", "what a joy", "wonderful acting",
