@@ -29,9 +29,9 @@ class PromptedEncoder(nn.Module):
 
     An input id past the vocabulary's end is a prompt vector; the others are rows of the model's
     embedding table. The vocabulary is never resized, so prompts cannot leak into the decoder
-    that shares its rows. ``features`` says what is taken at a position: the input of the
+    that shares its rows. ``features`` says what is read at a position: the input of the
     masked-LM decoder (``"head"``, what feeds the softmax) or the last hidden state. ``centre``,
-    zero at first, is taken off every feature vector.
+    zero at first, is subtracted from every feature vector.
     """
 
     centre: Tensor
@@ -64,7 +64,7 @@ class PromptedEncoder(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The features and the decoder's inputs at the positions (rows[i], columns[i]).
 
-        Texts of one length need no ``attention_mask``.
+        Texts of equal length need no ``attention_mask``.
         """
         inputs = {"inputs_embeds": self.embed(input_ids)}
         if self.takes_types:
@@ -72,7 +72,7 @@ class PromptedEncoder(nn.Module):
         read = self._read
         if attention_mask is not None:
             inputs["attention_mask"] = attention_mask
-            # On a GPU padding costs little, and looking at the lengths makes the host wait for it.
+            # On a GPU padding costs little, and reading the lengths makes the host wait for it.
             if self.training and input_ids.device.type == "cpu" and self._can_share_rows:
                 read = self._read_in_shared_rows
         features, decoder_inputs = read(inputs, rows, columns)
@@ -91,7 +91,7 @@ class PromptedEncoder(nn.Module):
     def _read_in_shared_rows(
         self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The same with next to no padding, which else is up to half of the work in training."""
+        """The same with almost no padding, which is otherwise up to half the work in training."""
         shared = SharedRows(inputs["attention_mask"])
         moved = {name: shared.spread(value) for name, value in inputs.items()}
         moved["attention_mask"] = shared.attention
@@ -100,10 +100,10 @@ class PromptedEncoder(nn.Module):
 
     @cached_property
     def _can_share_rows(self) -> bool:
-        """Whether the model keeps texts in a row apart: tried, as no configuration tells."""
+        """Whether the model keeps the texts of a row apart: tried, as no configuration says it."""
         if "position_ids" not in inspect.signature(self.model.forward).parameters:
             return False
-        # One text as long as a row may be, so that a model that sees only so far is found out.
+        # One text is as long as a row may be, so that a model with a short window is detected.
         length = min(ROW_TOKENS, self.model.config.max_position_embeddings - 2)
         mask = torch.ones(3, length, dtype=torch.long)
         mask[1:, length // 4 :] = 0
@@ -129,10 +129,10 @@ class PromptedEncoder(nn.Module):
         """Rows of the embedding table, and prompt vectors where an id is past its end."""
         is_prompt = input_ids >= self.vocabulary
         words = self.model.get_input_embeddings()(input_ids.masked_fill(is_prompt, 0))
-        prompts = self.prompts  # once: P-tuning computes them anew each time
+        prompts = self.prompts  # once: P-tuning recomputes them each time
         if len(prompts) == 0:
             return Tensor(words)
-        # Not by an index: of that, threads add up the gradient in any order.
+        # Not by indexing: threads would add up its gradient in any order.
         chosen = embedding((input_ids - self.vocabulary).clamp_min(0), prompts)
         return torch.where(is_prompt.unsqueeze(-1), chosen.to(words.dtype), words)
 
@@ -147,7 +147,7 @@ class PromptedEncoder(nn.Module):
         return features
 
     def at_outputs(self, batch: Batch, masks: int = 1) -> tuple[Tensor, Tensor]:
-        """Features and decoder inputs at [OMSK], and at those that follow it in a row."""
+        """Features and decoder inputs at [OMSK], and at the masks that follow it."""
         device = self.centre.device
         rows, columns = output_positions(batch, masks)
         positions = {

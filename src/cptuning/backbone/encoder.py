@@ -21,7 +21,7 @@ from cptuning.prompting import Batch, Encoding, Layout, Template, collate, token
 _BACKBONE = "backbone"
 _OWN = "prompts.safetensors"
 
-# A batch of so many tokens, padding included: large enough to fill two cores or a small GPU.
+# The tokens of a batch, padding included: enough to fill two cores, or a GPU.
 TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}
 
 
@@ -44,8 +44,8 @@ class TextEncoder:
             raise ValueError("its layout is made for another backbone")
         own = load_file(folder / _OWN)
         for name, mine in {"prompts": module.prompts, "centre": module.centre}.items():
-            if own[name].shape != mine.shape:  # A copy would spread a single row over all.
-                raise ValueError(f"its {name} are of another shape")
+            if own[name].shape != mine.shape:  # A copy would broadcast a single row.
+                raise ValueError(f"its {name} have another shape")
             with torch.no_grad():
                 mine.copy_(own[name])
         return cls(layout, module.to(device).eval(), backbone)
@@ -61,7 +61,7 @@ class TextEncoder:
         save_tensors(folder / _OWN, {name: _array(tensor) for name, tensor in own.items()})
 
     def embed(self, examples: Examples) -> NDArray[np.float32]:
-        """L2-normalised [OMSK] embeddings, one row an example, in their order."""
+        """L2-normalised [OMSK] embeddings, one row per example, in their order."""
         return self.embed_encodings(self.layout.encode(examples))
 
     def embed_encodings(self, encodings: Sequence[Encoding]) -> NDArray[np.float32]:
@@ -71,26 +71,26 @@ class TextEncoder:
         return embeddings
 
     def centre_on(self, encodings: Sequence[Encoding]) -> None:
-        """Let the mean feature vector of some examples be the origin.
+        """Make the mean feature vector of some examples the origin.
 
-        The vectors of a language model share a large common part. With it every similarity is
-        near one, far from the margins that the loss asks for.
+        The vectors of a language model share a large common part. It makes every
+        similarity close to one, far from the margins of the loss.
         """
         self.module.centre.zero_()
         self.module.centre.copy_(self._features(encodings).mean(dim=0))
 
     def _features(self, encodings: Sequence[Encoding]) -> Tensor:
-        """The features at [OMSK], one row an example, in their order."""
+        """The features at [OMSK], one row per example, in their order."""
         return self.in_batches(encodings, self.module.outputs)
 
     def in_batches(
         self, encodings: Sequence[Encoding], compute: Callable[[Batch], Tensor]
     ) -> Tensor:
-        """What is computed of batches of the encodings, one float32 row each, in their order."""
+        """What ``compute`` gives for batches of the encodings: float32 rows in their order."""
         device = self.module.centre.device
         budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
         was_training = self.module.training
-        # Others may share the model. Telling every module takes as long as a small batch.
+        # Others may share the model, and switching every module takes as long as a small batch.
         if was_training or self.module.model.training:
             self.module.eval()
         batches = token_budget_batches([len(encoding) for encoding in encodings], budget)

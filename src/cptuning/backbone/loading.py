@@ -54,7 +54,7 @@ class Backbone:
 
     name: str
     model: PreTrainedModel
-    """A masked LM with its head; the bare encoder where there is no head."""
+    """A masked LM with its head; the bare encoder if there is no head."""
     tokenizer: PreTrainedTokenizerBase
     has_head: bool
 
@@ -73,14 +73,14 @@ class Backbone:
 
     @property
     def vocabulary(self) -> int:
-        """The number of rows of the embedding table; some tokenizers use fewer."""
+        """The number of rows of the embedding table; some tokenizers use fewer of them."""
         weight = self.model.get_input_embeddings().weight
         assert isinstance(weight, torch.Tensor)
         return len(weight)
 
     @property
     def max_length(self) -> int:
-        """The most tokens the model can read at once."""
+        """The most tokens that the model can read at once."""
         config = self.model.config
         positions = getattr(config, "max_position_embeddings", None) or 1 << 30
         position_table = _position_table(self.model)
@@ -123,7 +123,7 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
                 "name a folder written by save_pretrained."
             )
         check_backbone_files(folder)
-    # Without a network the hub's library tries for a minute: then only what was fetched before.
+    # Without a network the hub's library tries for a minute: use only what was fetched before.
     here_only = folder.is_dir() or not hub_is_known()
     try:
         with quiet_transformers():
@@ -140,7 +140,7 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
 
 def _load_embedded() -> Backbone:
     config = AutoConfig.from_pretrained(EMBEDDED)
-    with torch.device("meta"):  # no time spent on random weights that are replaced at once
+    with torch.device("meta"):  # No time is spent on random weights that are replaced at once.
         model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
     weights = unpack(load_file(EMBEDDED / _PACKED_WEIGHTS))
     model.to_empty(device="cpu")
@@ -221,7 +221,7 @@ def _checked(backbone: Backbone) -> Backbone:
             f"The tokenizer of {backbone.name} has no mask or padding token: "
             "CP-Tuning needs a BERT-style masked language model."
         )
-    # Without its files a tokenizer loads all the same, and knows no words.
+    # Without its files a tokenizer still loads, but knows no words.
     table = backbone.model.get_input_embeddings()
     assert isinstance(table, torch.nn.Embedding)
     known, rows = len(backbone.tokenizer), table.num_embeddings

@@ -1,10 +1,10 @@
-"""Short texts that share a row of a batch, each blind to the others: next to no padding."""
+"""Short texts that share a row of a batch, without attending to each other: almost no padding."""
 
 import torch
 from torch import Tensor
 
-# How long a row should be at least: in longer ones attention, which is computed between all
-# tokens of a row and then ignored between texts, would cost more than the padding that is saved.
+# The least length of a row. In much longer ones attention, which is computed between all tokens of
+# a row and then ignored between texts, would cost more than the padding that is saved.
 ROW_TOKENS = 128
 
 
@@ -30,7 +30,7 @@ class SharedRows:
         lengths = attention_mask.sum(dim=1).tolist()
         filled = [0] * max(1, round(sum(lengths) / max(row_tokens, *lengths)))
         row, offset = [0] * len(lengths), [0] * len(lengths)
-        # The longest first, each into the row that is emptiest: the rows end about equally full.
+        # The longest first, each into the emptiest row: the rows end up about equally full.
         for text in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
             row[text] = filled.index(min(filled))
             offset[text] = filled[row[text]]
@@ -50,7 +50,7 @@ class SharedRows:
         return self._row[texts], self._offset[texts] + columns
 
     def spread(self, values: Tensor) -> Tensor:
-        """The values (texts, length, ...) of the padded batch as they stand here; zeros else."""
+        """The values (texts, length, ...) of the padded batch as they stand here, or zeros."""
         places = self.moved(*self._tokens)
         rows = values.new_zeros(self._shape + values.shape[2:])
         return rows.index_put(places, values[self._tokens])

@@ -37,8 +37,8 @@ def add(
     from cptuning.storage import FACTS_FILE, read_facts
 
     table = ColumnOptions(text, text_b, label).read_labelled(file)
-    read_facts(model)  # It refuses what is no model folder.
-    # A server that serves the folder, or another such command, must add nothing in between.
+    read_facts(model)  # It refuses anything that is not a model folder.
+    # A server of the folder, or another such command, must not add anything in between.
     with changing(model / FACTS_FILE):
         result = _added(model, table, file, model if output is None else output)
     if as_json:
@@ -54,7 +54,7 @@ def add(
 
 
 def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
-    """Write the model with the examples of a table, and tell what became of them."""
+    """Write the model with the examples of a table; the result says what became of them."""
     from cptuning.registry import load
     from cptuning.storage import check_place
 
@@ -83,7 +83,7 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
 def _warn_of_contradictions(
     predictor: Predictor, examples: Examples, labels: Sequence[Hashable]
 ) -> None:
-    """Say where the model knows a text under another label, and under no other."""
+    """Warn if the model knows some of the texts, but only under other labels."""
     if predictor.support is None:
         return
     own: dict[str | tuple[str, str], set[Hashable]] = {}

@@ -19,7 +19,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """The stamp of a file; None where there is none.
+    """The stamp of a file; None if there is no such file.
 
     >>> stamp_of(Path("no-such-file")) is None
     True

@@ -1,4 +1,4 @@
-"""Scores to probabilities that mean what they say."""
+"""From class scores to calibrated probabilities."""
 
 import numpy as np
 
@@ -33,9 +33,9 @@ def log_loss(scores: Scores, labels: IntArray, temperature: float) -> float:
 def fit_temperature(scores: Scores, labels: IntArray) -> float:
     """The temperature under which held-out labels are the most likely.
 
-    The scores must come from examples that the model did not train on. With a handful of
-    examples all answered rightly the best temperature would be zero and every answer certain;
-    one imagined half-right answer (a label smoothing of 1 / (n + 1)) keeps it modest.
+    The scores must come from examples that the model did not train on. If a handful of examples
+    are all answered correctly, the best temperature would be zero and every answer certain; one
+    imagined half-right answer (a label smoothing of 1 / (n + 1)) keeps it modest.
 
     >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     >>> warm = fit_temperature(scores, np.array([0, 1, 1]))    # one of three is wrong

@@ -19,7 +19,7 @@ from cptuning.prompting import Layout
 
 UNKNOWN = "unknown"
 HEAD_FILE = "head.safetensors"
-"""What a model folder holds where the model scores classes itself."""
+"""In the folder of a model that scores the classes itself."""
 
 
 class Encoder(Protocol):
@@ -28,7 +28,7 @@ class Encoder(Protocol):
     layout: Layout
 
     def embed(self, examples: Examples) -> FloatArray:
-        """One row an example, in their order."""
+        """One row per example, in their order."""
         ...
 
     def save(self, folder: Path) -> None:
@@ -38,11 +38,11 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class SecondLook:
-    """An exact encoder beside one that rounds: it reads the texts that rounding may decide."""
+    """An exact encoder beside a quantized one, for texts that rounding may have decided."""
 
     encoder: Encoder
     clear_lead: float
-    """Texts that had another class if all others were nearer by this are read again."""
+    """Re-encode a text if its class would change were all other classes nearer by this much."""
 
 
 class Scorer(Protocol):
@@ -50,11 +50,11 @@ class Scorer(Protocol):
 
     @property
     def encoder(self) -> Encoder:
-        """What reads the examples."""
+        """What encodes the examples."""
         ...
 
     def score(self, examples: Examples) -> Scores:
-        """One row an example, in their order, one column a class."""
+        """One row per example, in their order, and one column per class."""
         ...
 
     def save(self, folder: Path) -> None:
@@ -64,30 +64,30 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Answered:
-    """What a model says of some texts, all from one reading of them."""
+    """What a model says about some texts, all from encoding them once."""
 
     labels: np.ndarray[Any, Any]
     probabilities: Scores
     embeddings: FloatArray | None
-    """None where the model does not compare texts."""
+    """None if the model does not compare texts."""
 
 
 class Predictor(ABC):
     """A fitted model that answers; what only some models can do is refused in one sentence."""
 
     encoder: Encoder
-    """What reads texts."""
+    """What encodes texts."""
     label_space: LabelSpace
     temperature: float
     unknown_threshold: float | None
     support: SupportSet | None
-    """The labelled examples that answers rest on, where they do."""
+    """The labelled examples that answers rest on, if they do."""
     second_look: SecondLook | None
-    """What reads close calls again, where the model rounds."""
+    """What re-encodes close calls, if the model is quantized."""
 
     @abstractmethod
     def answer(self, X: Any) -> Answered:
-        """Labels and probabilities, and where there are embeddings, those too."""
+        """Labels and probabilities, and the embeddings of a model that has them."""
 
     @abstractmethod
     def decision_scores(self, X: Any) -> Scores:
@@ -116,7 +116,7 @@ class Predictor(ABC):
         return self.answer(X).labels
 
     def predict_proba(self, X: Any) -> Scores:
-        """The probability of each class, one row a text, columns as in ``classes_``."""
+        """The probability of each class, one row per text, columns as in ``classes_``."""
         return self.answer(X).probabilities
 
     def transform(self, X: Any) -> FloatArray:
@@ -126,7 +126,7 @@ class Predictor(ABC):
     def reasons(
         self, embeddings: FloatArray | None, labels: Sequence[Any], k: int = 3
     ) -> list[Reasons]:
-        """Why the model gave these labels to these embeddings, which :meth:`answer` told."""
+        """Why the model gave these labels to these embeddings, which come from :meth:`answer`."""
         raise CPTuningError(f"{_NEEDS_NEARNESS} it has no examples to show: use method cp-tuning.")
 
     def with_examples(self, X: Any, y: Sequence[Any]) -> "Predictor":
@@ -170,7 +170,7 @@ class HeadPredictor(Predictor):
 
     @property
     def encoder(self) -> Encoder:  # type: ignore[override]
-        """What reads texts for the scorer."""
+        """What encodes texts for the scorer."""
         return self.scorer.encoder
 
     @property
@@ -234,7 +234,7 @@ class EmbeddingPredictor(Predictor):
         return self._read(self.examples(X))[1]
 
     def _read(self, examples: Examples) -> tuple[FloatArray, Scores]:
-        """Embeddings and class scores, of close calls exact ones."""
+        """Embeddings and class scores; those of close calls are exact."""
         embeddings = self.encoder.embed(examples)
         scores = self.scores(embeddings)
         close = self.close_calls(embeddings, scores)
@@ -245,7 +245,7 @@ class EmbeddingPredictor(Predictor):
         return embeddings, scores
 
     def close_calls(self, embeddings: FloatArray, scores: Scores) -> IntArray:
-        """The rows that rounding may have decided, as far as there is a second look at them."""
+        """The rows that rounding may have decided, if there is a second look at them."""
         if self.second_look is None:
             return np.empty(0, np.int64)
         return close_calls(
@@ -261,7 +261,7 @@ class EmbeddingPredictor(Predictor):
     def labels_of(
         self, embeddings: FloatArray, scores: Scores | None = None
     ) -> np.ndarray[Any, Any]:
-        """The label of each embedding; its class scores are computed unless they are known."""
+        """The label of each embedding; its class scores are computed unless they are given."""
         scores = self.scores(embeddings) if scores is None else scores
         labels = self.label_space.decode(scores.argmax(axis=1))
         if self.unknown_threshold is None:
@@ -305,9 +305,9 @@ class EmbeddingPredictor(Predictor):
         return rows
 
     def taught(self, lessons: Sequence[Lesson]) -> "EmbeddingPredictor":
-        """The same model as if it had been given the lessons one by one, read in one go.
+        """The same model as if it had been given the lessons one by one, but encoded together.
 
-        What it knows already is left out: two who teach it may not know of each other.
+        What it knows already is left out: several sources may add the same examples.
         """
         if not lessons:
             return self

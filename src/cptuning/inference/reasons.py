@@ -40,7 +40,7 @@ class Reasons(list[Evidence]):
     """
 
     against: Evidence | None
-    """The nearest example of another class, where it is nearer than every one of these."""
+    """The nearest example of another class, if it is nearer than every one of these."""
 
     def __init__(self, examples: Iterable[Evidence] = (), against: Evidence | None = None) -> None:
         super().__init__(examples)
@@ -64,7 +64,7 @@ def reasons_for(
         raise CPTuningError(f"k is {k}: ask for at least one neighbour.")
 
     def evidence(row: int, similarity: float) -> Evidence:
-        # Only the examples that are shown are looked up: there may be a million others.
+        # Only the examples that are shown are looked up: there may be a million.
         [text] = support.examples.take([row])
         return Evidence(text, label_space.classes[support.labels[row]], float(similarity))
 
@@ -73,7 +73,7 @@ def reasons_for(
     found = []
     for its_rows, values, own in zip(rows, similarities, is_own, strict=True):
         found.append(Reasons(map(evidence, its_rows[own][:k], values[own][:k])))
-    # Where the nearest of all are of other classes, the whole of the answer's is searched.
+    # If the nearest ones are of other classes, all examples of the answer's class are searched.
     is_short = (is_own.sum(axis=1) < k) & (rows.shape[1] < len(support))
     for answer in np.unique(answers[is_short]):
         asked = np.flatnonzero(is_short & (answers == answer))

@@ -1,4 +1,4 @@
-"""How much each class speaks for itself: k-nearest-neighbour votes, or prototypes."""
+"""The score of each class: k-nearest-neighbour votes, or similarity to prototypes."""
 
 from typing import Literal
 
@@ -14,11 +14,11 @@ Scores = NDArray[np.float64]
 def class_scores(
     queries: FloatArray, support: SupportSet, n_classes: int, inference: Inference, k: int
 ) -> Scores:
-    """A score a class for each query; the largest one is the prediction.
+    """One score per class for each query; the largest one is the prediction.
 
-    ``"prototype"`` is the paper's: the product with the mean of a class's unit vectors. That mean
-    is the longer the more alike a class's examples are, which favours compact classes;
-    ``"unit-prototype"`` takes its direction alone.
+    ``"prototype"`` is the paper's: the product with the mean of a class's unit vectors. The
+    more alike the examples of a class are, the longer that mean is, which favours compact classes;
+    ``"unit-prototype"`` uses its direction alone.
     """
     if inference == "knn":
         return knn_votes(queries, support, n_classes, k)
@@ -45,7 +45,7 @@ def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) 
 
 
 def _votes(labels: IntArray, similarities: FloatArray, n_classes: int) -> Scores:
-    """The votes of neighbours, a row a query, the nearest first."""
+    """The votes of neighbours, one row per query, the nearest first."""
     rows = np.arange(len(labels))
     votes = np.zeros((len(labels), n_classes))
     nearness = np.zeros_like(votes)
@@ -65,7 +65,7 @@ def close_calls(
     k: int,
     clear_lead: float,
 ) -> IntArray:
-    """The rows of queries that had another class if all others were nearer by the clear lead.
+    """The rows of queries whose class would change were all others nearer by the clear lead.
 
     >>> from cptuning.data import Examples
     >>> support = SupportSet(Examples(("a", "b")), np.eye(2, dtype=np.float32), np.array([0, 1]))
@@ -78,7 +78,7 @@ def close_calls(
     """
     best = scores.argmax(axis=1)[:, None]
     if inference == "knn":
-        # Among twice as many are those that would be the nearest then, but where many are alike.
+        # Those that would then be nearest are among twice as many, unless very many are alike.
         indices, similarities = support.nearest(queries, 2 * k)
         labels = support.labels[indices]
         nearer = similarities + np.float32(clear_lead) * (labels != best)

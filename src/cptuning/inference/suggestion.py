@@ -1,4 +1,4 @@
-"""Which texts to label next: those the model is unsure of, and no two that teach the same."""
+"""Which texts to label next: those the model is unsure of, and no two that are alike."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +12,12 @@ from cptuning.inference.predictor import Predictor
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 
-# From so many times as many unsure texts as are wanted the most different ones are taken.
-_CANDIDATES_A_PLACE = 4
+# How many unsure texts are candidates for each one that is suggested.
+_CANDIDATES_PER_SUGGESTION = 4
 
 
 def uncertainty(probabilities: Scores) -> NDArray[np.float64]:
-    """One minus the margin between the two likeliest classes: 1 where they are equally likely.
+    """One minus the margin between the two likeliest classes: 1 if they are equally likely.
 
     >>> uncertainty(np.array([[0.5, 0.5], [0.75, 0.25]])).tolist()
     [1.0, 0.5]
@@ -38,7 +38,7 @@ def suggested(embeddings: FloatArray, unsure: NDArray[np.float64], n: int) -> In
     >>> suggested(vectors, np.array([0.9, 0.8, 0.5, 0.1]), n=2).tolist()
     [0, 3]
     """
-    candidates = np.argsort(-unsure, kind="stable")[: max(0, n) * _CANDIDATES_A_PLACE]
+    candidates = np.argsort(-unsure, kind="stable")[: max(0, n) * _CANDIDATES_PER_SUGGESTION]
     vectors = embeddings[candidates]
     chosen: list[int] = []
     distance = np.full(len(candidates), np.inf)
@@ -65,7 +65,7 @@ class Suggestion:
 
 
 def suggestions(predictor: Predictor, pool: Examples, n: int) -> list[Suggestion]:
-    """What to label next of a pool of texts; those that the model knows are left out."""
+    """What to label next in a pool of texts; those that the model knows are left out."""
     known = set(predictor.support.examples) if predictor.support is not None else set()
     first_row: dict[str | tuple[str, str], int] = {}
     for row, text in enumerate(pool):

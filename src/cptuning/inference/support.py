@@ -13,7 +13,7 @@ from cptuning.inference.index import ApproximateIndex, Index
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
-# Similarities of so many queries with so many examples are in memory at a time: 16 MB of them.
+# Similarities of this many queries and examples are in memory at a time: 16 MB.
 _QUERIES = 256
 _EXAMPLES = 16_384
 
@@ -26,7 +26,7 @@ class SupportSet:
     embeddings: FloatArray
     labels: IntArray
     index: ApproximateIndex | None = None
-    """What finds the nearest examples; without one, all of them are compared."""
+    """Finds the nearest examples; without one, all of them are compared."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,7 +45,7 @@ class SupportSet:
         return some.searched("approximate" if self.index else "exact")
 
     def searched(self, index: Index) -> "SupportSet":
-        """The same examples, compared with a query all of them, or only the likely ones.
+        """The same examples, of which a query is compared with all, or only with the likely ones.
 
         >>> support = SupportSet(Examples(("a",)), np.ones((1, 1), np.float32), np.array([0]))
         >>> support.searched("exact").index is None
@@ -107,7 +107,7 @@ class SupportSet:
         for start in range(0, len(self), _EXAMPLES):
             block = queries @ self.embeddings[start : start + _EXAMPLES].T
             columns = np.arange(block.shape[1])
-            if indices.shape[1] == k:  # Few examples are still nearer to some query than its k.
+            if indices.shape[1] == k:  # Few examples are nearer to some query than its k so far.
                 columns = np.flatnonzero((block > similarities[:, -1:]).any(axis=0))
                 block = block[:, columns]
             best = _largest(block, k)

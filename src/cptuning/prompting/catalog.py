@@ -50,7 +50,7 @@ def study_prompts(task: str) -> list[TaskPrompt]:
 
 
 def default_template(*, pair: bool, kind: str = "template") -> str:
-    """What is put around texts for which nobody wrote a template.
+    """The template for texts that nobody wrote one for.
 
     >>> default_template(pair=False)
     '{a} It was [MASK].'

@@ -43,7 +43,7 @@ def token_budget_batches(
     """Indices of the examples, sorted by length and cut so that a padded batch fits the budget.
 
     An example longer than the budget gets a batch of its own. Without ``padding`` only examples
-    of one length come together.
+    of one length are batched together.
 
     >>> [batch.tolist() for batch in token_budget_batches([5, 2, 4, 2], budget=10)]
     [[1, 3], [2, 0]]

@@ -1,4 +1,4 @@
-"""Examples as the model reads them; many are laid out only when they are wanted."""
+"""Examples as the model reads them; if there are many, they are laid out only when needed."""
 
 from collections.abc import Sequence
 from typing import overload
@@ -6,12 +6,12 @@ from typing import overload
 from cptuning.data import Examples
 from cptuning.prompting.layout import Encoding, Layout
 
-# An encoding takes about a kilobyte; and laying out a batch takes less than a hundredth of a step.
+# An encoding takes about a kilobyte; laying out a batch takes less than a hundredth of a step.
 MOST_KEPT = 4096
 
 
 class LaidOut(Sequence[Encoding]):
-    """The encodings of examples: kept where they are few, else made anew each time."""
+    """The encodings of examples: kept if they are few, otherwise laid out again each time."""
 
     def __init__(self, layout: Layout, examples: Examples, most_kept: int = MOST_KEPT) -> None:
         self._layout, self._examples = layout, examples

@@ -16,7 +16,7 @@ from cptuning.errors import CPTuningError
 from cptuning.prompting.template import Mask, Part, Prompts, Separator, Template, Text, Words
 
 IntArray = NDArray[np.int64]
-# Texts of so many characters together are few enough for their tokens to be kept.
+# The tokens of texts are cached if the texts have at most this many characters together.
 _MOST_REMEMBERED = 500_000
 
 
@@ -32,7 +32,7 @@ class SpecialTokens:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, mask: int, pad: int) -> "SpecialTokens":
-        """Read them off what the tokenizer itself does with a pair of texts."""
+        """Find them in what the tokenizer itself makes of a pair of texts."""
         pair = _plain_copy(tokenizer.to_str()).encode("a", "a")
         is_text = [not special for special in pair.special_tokens_mask]
         start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
@@ -68,14 +68,14 @@ class Encoding:
     types: IntArray
     is_text: NDArray[np.bool_]
     output: int
-    """The position of [OMSK]; of the first one, where there are several in a row."""
+    """The position of [OMSK]; of the first one, if there are several in a row."""
     shortened: bool
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def without(self, start: int, stop: int) -> "Encoding":
-        """The same with some positions left out; the output keeps its number."""
+        """The same with some positions left out; ``output`` is not changed."""
         kept = np.r_[0:start, stop : len(self)]
         return replace(self, ids=self.ids[kept], types=self.types[kept], is_text=self.is_text[kept])
 
@@ -83,12 +83,12 @@ class Encoding:
 class Layout:
     """Lays examples out as the paper's example table does, for any tokenizer.
 
-    Long texts lose their ends, the longer text first; the prompt, [OMSK] and the separators are
-    never cut. What looks like a special token inside a text is read as ordinary text.
+    Long texts are cut at the end, the longer text first; the prompt, [OMSK] and the separators are
+    never cut. What looks like a special token inside a text is treated as ordinary text.
 
     ``trainable_words`` makes a [PRO] of each token of the prompt's own words, as CP-Tuning does;
     without it they are ordinary tokens, and only what the template calls [PRO] is one. ``masks``
-    is how many output masks stand in a row, where a label word has so many tokens.
+    is the number of consecutive output masks, one for each token of the longest label word.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Layout:
         )
 
     def _lay_out_words(self) -> IntArray:
-        """Tokenize the prompt's own words; remember what stands where, and which rows [PRO]s copy.
+        """Tokenize the prompt's own words; keep their ids, and return the rows that [PRO]s copy.
 
         A [PRO] without a word starts from the row of the mask token, as in WARP.
         """
@@ -234,7 +234,7 @@ class Layout:
         )
 
 
-@lru_cache(maxsize=4)  # Layouts only read with it, and a sweep makes thousands of them.
+@lru_cache(maxsize=4)  # Layouts only use it to encode, and a sweep makes thousands of them.
 def _plain_copy(tokenizer: str) -> Tokenizer:
     """A copy that neither cuts nor pads, and to which special tokens in a text are text."""
     facts = json.loads(tokenizer)

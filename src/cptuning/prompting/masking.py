@@ -53,14 +53,14 @@ def mask_batch(
 ) -> tuple[list[Encoding], Targets]:
     """Mask several encodings, each from a seed of its own.
 
-    A seed an example makes the masks independent of how a batch is divided among processes.
+    One seed per example makes the masks independent of how a batch is divided among processes.
     """
     masked: list[Encoding] = []
     rows: list[IntArray] = []
     columns: list[IntArray] = []
     ids: list[IntArray] = []
     for row, (encoding, seed) in enumerate(zip(encodings, seeds, strict=True)):
-        if rate == 0 or not encoding.is_text.any():  # Drawing nothing takes time, too.
+        if rate == 0 or not encoding.is_text.any():  # Drawing nothing takes time as well.
             masked.append(encoding)
             continue
         hidden, chosen = mask_text(

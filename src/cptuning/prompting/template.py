@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 
 from cptuning.errors import CPTuningError
 
-# What a template may do to a text before it takes it: LM-BFF's templates need both.
+# How a template may change a text that it uses: LM-BFF's templates need both.
 CHANGES: dict[str, tuple[Callable[[str], str], str]] = {
     "chopped": (lambda text: text[:-1], "without its last character"),
     "lowered": (lambda text: text[:1].lower() + text[1:], "with its first letter in lower case"),
@@ -24,7 +24,7 @@ class Text:
     change: str | None = None
 
     def of(self, text: str) -> str:
-        """The text as the template takes it.
+        """The text as the template uses it.
 
         >>> Text("a", spaced=False, change="chopped").of("Is it red?")
         'Is it red'
@@ -41,7 +41,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Prompts:
-    """Trainable [PRO]s that stand for no words."""
+    """Trainable [PRO]s that do not stand for words."""
 
     count: int
 
@@ -96,7 +96,7 @@ class Template:
 
     @classmethod
     def parse(cls, source: str) -> "Template":
-        """The template that a string describes; a mistake in it is named."""
+        """The template that a string describes; an error names what is wrong with it."""
         parts: list[Part] = []
         marks: list[str] = []
         spaced = False
@@ -135,7 +135,7 @@ def _text(source: str, piece: str, spaced: bool) -> Text:
             f"The template {source!r} names {piece}: the only places for texts are {{a}} and {{b}}."
         )
     if colon and change not in CHANGES:
-        known = " and ".join(f"{{{name}:{c}}} ({told})" for c, (_, told) in CHANGES.items())
+        known = " and ".join(f"{{{name}:{c}}} ({meaning})" for c, (_, meaning) in CHANGES.items())
         raise CPTuningError(f"The template {source!r} names {piece}: there are only {known}.")
     return Text("a" if name == "a" else "b", spaced, change or None)
 
@@ -174,7 +174,7 @@ def _check(source: str, parts: list[Part], marks: list[str]) -> None:
 
 
 def _check_words(source: str, parts: list[Part]) -> None:
-    """Refuse what looks like a mark and is none: as words, a slip would go unseen."""
+    """Refuse what looks like a mark but is not one: taken as words, a typo would go unnoticed."""
     words = (part.text for part in parts if isinstance(part, Words))
     for mark in (_LIKE_A_MARK.search(text) for text in words):
         if mark is not None:
