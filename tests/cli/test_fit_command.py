@@ -30,7 +30,7 @@ def test_it_says_what_it_read_how_long_it_takes_and_how_good_the_model_is(fit, t
     held_out, place, following = result.stdout.splitlines()
     assert held_out.startswith("Held-out accuracy")
     assert "95 % interval" in held_out
-    assert "8 texts, cross-fit; always the commonest class: 50.0 %" in held_out
+    assert "8 texts, cross-fit; always the most frequent class: 50.0 %" in held_out
     assert f"The model is in {tmp_path / 'model'}" in place
     assert (
         following == f"Next: cptuning evaluate {tmp_path / 'model'} TEST.csv --report report.html"

@@ -1,4 +1,4 @@
-"""cptuning add: more labelled examples for a model, also of new classes, without training."""
+"""cptuning add: add labelled examples to a model, without training."""
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -17,12 +17,12 @@ from cptuning.inference import Predictor
 def add(
     model: options.Model,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file with labelled examples; - is stdin.")
+        str, typer.Argument(metavar="FILE", help="A file of labelled examples; - is stdin.")
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="The folder for the new model; without it MODEL is replaced."
+            metavar="FOLDER", help="The folder for the new model; without it, MODEL is replaced."
         ),
     ] = None,
     text: options.TextColumn = None,
@@ -30,9 +30,9 @@ def add(
     label: options.LabelColumn = None,
     as_json: options.Json = False,
 ) -> None:
-    """Teach a model more examples, or a new class, at once.
+    """Add labelled examples, also of new classes, to a model without training.
 
-    Examples that it knows already are left out, so that adding a file twice changes nothing.
+    Examples that the model already has are skipped, so adding a file twice changes nothing.
     """
     from cptuning.storage import FACTS_FILE, read_facts
 

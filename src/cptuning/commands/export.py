@@ -1,4 +1,4 @@
-"""cptuning export: a model for places without torch."""
+"""cptuning export: write a model that runs without torch."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ def export(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="The folder for the exported model; without it MODEL-onnx or MODEL-int8.",
+            help="The folder for the exported model; without it, MODEL-onnx or MODEL-int8.",
         ),
     ] = None,
     to: Annotated[str, typer.Option(metavar="FORMAT", help="The format: onnx.")] = "onnx",
@@ -32,7 +32,7 @@ def export(
         ),
     ] = False,
 ) -> None:
-    """Write a model as ONNX: it then predicts, explains and takes new examples without torch."""
+    """Export a model to ONNX: it predicts, explains and takes new examples without torch."""
     from cptuning.export import export_onnx
     from cptuning.registry import load
     from cptuning.storage import check_place

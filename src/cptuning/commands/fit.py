@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 def fit(
     train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="A file with labelled examples; - is stdin.")
+        str, typer.Argument(metavar="TRAIN", help="A file of labelled examples; - is stdin.")
     ],
     output: Annotated[Path, typer.Option(metavar="MODEL", help="The folder for the model.")],
     dev: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Labelled examples to choose weights by.")
+        str | None, typer.Option(metavar="FILE", help="A file of labelled examples for validation.")
     ] = None,
     unlabeled: Annotated[
-        str | None, typer.Option(metavar="FILE", help="More texts, without labels.")
+        str | None, typer.Option(metavar="FILE", help="A file of unlabelled texts.")
     ] = None,
     method: options.Method = "cp-tuning",
     backbone: options.Backbone = "embedded",
@@ -48,11 +48,11 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help="Without --dev: cross-fit, or none (half of the time, nothing measured).",
+            help="Without --dev: cross-fit, or none (half the time, but nothing is measured).",
         ),
     ] = "cross-fit",
     folds: Annotated[
-        int, typer.Option(metavar="N", help="How many parts cross-fitting makes.")
+        int, typer.Option(metavar="N", help="The number of folds for cross-fitting.")
     ] = 2,
     unknown_threshold: options.UnknownThreshold = None,
     settings: options.Settings = None,
@@ -248,7 +248,7 @@ def _print(result: dict[str, Any]) -> None:
         typer.echo(
             f"Held-out accuracy {format_percent(held_out['accuracy'])} "
             f"(95 % interval {format_interval(*held_out['interval'])}, {held_out['n']} texts, "
-            f"{result['validation']}; always the commonest class: "
+            f"{result['validation']}; always the most frequent class: "
             f"{format_percent(held_out['majority'])})."
         )
     if "search" in result:
