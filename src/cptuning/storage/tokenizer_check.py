@@ -68,21 +68,22 @@ def _growth(step: dict[str, Any]) -> float:
         pattern, content = step.get("pattern"), str(step.get("content"))
         found = pattern.get("String") if isinstance(pattern, dict) else None
         # A regular expression may match between any two characters.
-        return len(content) / len(found) if found else 1.0 + len(content)
+        return max(1.0, len(content) / len(found)) if found else 1.0 + len(content)
     if kind == "Prepend":
         return 1.0 + len(str(step.get("prepend")))
     if kind == "Metaspace":
-        return 1.0 + len(str(step.get("replacement", "")))
+        return max(1.0, len(str(step.get("replacement", ""))))
     if kind == "Precompiled":
         return _longest_replacement(str(step.get("precompiled_charsmap")))
     return 1.0
 
 
 def _longest_replacement(charsmap: str) -> float:
-    """How long what SentencePiece puts in the place of a character is at most.
+    """How many characters SentencePiece puts in the place of one at most.
 
     Its map is the size of a trie, the trie, and the replacements, each ended by a zero.
     """
     blob = b64decode(charsmap)
     trie = int.from_bytes(blob[:4], "little")
-    return float(max(map(len, blob[4 + trie :].split(b"\0")), default=1)) or 1.0
+    replacements = blob[4 + trie :].decode("utf-8", "replace").split("\0")
+    return max(1.0, *map(len, replacements))
