@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cptuning.data import Examples, LabelSpace, Lesson
+from cptuning.data import AddedExamples, Examples, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference import (
     UNKNOWN,
@@ -296,26 +296,29 @@ def test_only_examples_that_are_not_known_are_new_and_each_once():
     assert predictor().new_rows(examples, labels) == [1, 2, 4]
 
 
-def test_lessons_read_in_one_go_are_the_same_as_one_by_one():
-    lessons = [
-        Lesson(Examples(("west",)), ["W"]),
-        Lesson(Examples(("south", "west too")), ["S", "W"]),
-        Lesson(Examples(("eastish",)), ["A"]),
+def test_added_batches_read_in_one_go_are_the_same_as_one_by_one():
+    batches = [
+        AddedExamples(Examples(("west",)), ["W"]),
+        AddedExamples(Examples(("south", "west too")), ["S", "W"]),
+        AddedExamples(Examples(("eastish",)), ["A"]),
     ]
     one_by_one = predictor()
-    for lesson in lessons:
-        one_by_one = one_by_one.with_examples(lesson.examples, lesson.labels)
-    in_one_go = predictor().taught(lessons)
+    for batch in batches:
+        one_by_one = one_by_one.with_examples(batch.examples, batch.labels)
+    in_one_go = predictor().with_added(batches)
     assert in_one_go.classes_.tolist() == one_by_one.classes_.tolist() == [*"ENWSA"]
     assert in_one_go.support.labels.tolist() == one_by_one.support.labels.tolist()
     assert list(in_one_go.support.examples) == list(one_by_one.support.examples)
-    assert predictor().taught([]).classes_.tolist() == ["E", "N"]
+    assert predictor().with_added([]).classes_.tolist() == ["E", "N"]
 
 
-def test_lessons_that_say_the_same_are_learned_once():
-    lessons = [Lesson(Examples(("west",)), ["W"]), Lesson(Examples(("east", "west")), ["E", "W"])]
-    assert len(predictor().taught(lessons).support) == 5
-    assert len(predictor().taught([Lesson(Examples(("east",)), ["E"])]).support) == 4
+def test_examples_that_repeat_are_added_once():
+    batches = [
+        AddedExamples(Examples(("west",)), ["W"]),
+        AddedExamples(Examples(("east", "west")), ["E", "W"]),
+    ]
+    assert len(predictor().with_added(batches).support) == 5
+    assert len(predictor().with_added([AddedExamples(Examples(("east",)), ["E"])]).support) == 4
 
 
 def test_what_is_unknown_has_no_confidence():

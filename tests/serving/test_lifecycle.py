@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import cptuning
 from cptuning.cli import app
-from cptuning.data import LESSONS_FILE
+from cptuning.data import ADDED_FILE
 
 NEW = {"texts": ["the red train", "so so"], "labels": ["travel", "fair"]}
 
@@ -91,7 +91,7 @@ class TestExamples:
             assert server.post("/examples", {"texts": text, "labels": label}).status == 200
         before = server.predict(*TEXTS, explain=8)
         server.stop(signal.SIGKILL)
-        with (films / LESSONS_FILE).open("a") as file:
+        with (films / ADDED_FILE).open("a") as file:
             file.write('{"texts": ["torn by the cra')
         again = start(films)
         assert again.predict(*TEXTS, explain=8) == before
@@ -101,7 +101,7 @@ class TestExamples:
 
     def test_what_cannot_be_written_is_not_learned(self, films, start):
         server = start(films)
-        (films / LESSONS_FILE).mkdir()
+        (films / ADDED_FILE).mkdir()
         answer = server.post("/examples", NEW)
         assert answer.status == 503
         assert "can't be written (Is a directory)" in answer.json["error"]
@@ -112,7 +112,7 @@ class TestExamples:
         cptuning.load(films).add_examples(["another"], ["good"]).save(films)
         answer = server.post("/examples", NEW)
         assert (answer.status, "reload the model first" in answer.json["error"]) == (409, True)
-        assert not (films / LESSONS_FILE).exists()
+        assert not (films / ADDED_FILE).exists()
         assert server.post("/models/films/reload").json["examples"] == 7
         assert server.post("/examples", NEW).json["examples"] == 9
 

@@ -16,7 +16,7 @@ from tests.tiny import save_tiny
 
 import cptuning
 from cptuning import CPTuningClassifier
-from cptuning.data import LESSONS_FILE, Examples, Lesson, append_lesson
+from cptuning.data import ADDED_FILE, AddedExamples, Examples, append_added
 from cptuning.errors import CPTuningError
 from cptuning.storage import FORMAT, check_place, read_facts
 
@@ -280,17 +280,17 @@ def test_a_place_is_checked_without_leaving_anything_there(tmp_path, model):
 
 def test_what_was_added_to_the_folder_is_known_and_is_saved_with_the_rest(model):
     taught = cptuning.load(model).add_examples(["the red train", "so so"], ["travel", "fair"])
-    append_lesson(model, Lesson(Examples(("the red train", "so so")), ["travel", "fair"]))
+    append_added(model, AddedExamples(Examples(("the red train", "so so")), ["travel", "fair"]))
     loaded = cptuning.load(model)
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), taught.predict_proba(TEXTS))
     assert loaded.classes_.tolist() == ["bad", "good", "fair", "travel"]
     loaded.save(model)
-    assert not (model / LESSONS_FILE).exists()
+    assert not (model / ADDED_FILE).exists()
     again = cptuning.load(model)
     np.testing.assert_array_equal(again.predict_proba(TEXTS), taught.predict_proba(TEXTS))
 
 
 def test_damage_in_what_was_added_is_named(model):
-    (model / LESSONS_FILE).write_text("junk\n")
+    (model / ADDED_FILE).write_text("junk\n")
     with pytest.raises(CPTuningError, match=r"added\.jsonl, line 1 is damaged"):
         cptuning.load(model)

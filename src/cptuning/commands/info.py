@@ -10,14 +10,14 @@ from cptuning.reporting.formatting import format_percent
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Describe a model: its classes, training data, accuracy, settings and versions."""
-    from cptuning.data import read_lessons
+    from cptuning.data import read_added
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, read_facts
 
     facts = read_facts(model).to_json()
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
     facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
-    facts["added"] = sum(len(lesson.labels) for lesson in read_lessons(model))
+    facts["added"] = sum(len(batch.labels) for batch in read_added(model))
     if as_json:
         print_json(facts)
     else:

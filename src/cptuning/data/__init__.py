@@ -1,5 +1,6 @@
 """Input data: examples, labels, splits, batches, table files and the paper's data sets."""
 
+from cptuning.data.added_examples import ADDED_FILE, AddedExamples, append_added, read_added
 from cptuning.data.batches import BalancedBatches, UniformBatches
 from cptuning.data.benchmark_datasets import (
     MORE_DATASETS,
@@ -15,7 +16,6 @@ from cptuning.data.benchmark_datasets import (
 from cptuning.data.examples import Examples, LabelledData, as_examples
 from cptuning.data.files import Table, check_kind, iter_tables, read_table
 from cptuning.data.labels import LabelSpace, aligned, as_labels
-from cptuning.data.lessons import LESSONS_FILE, Lesson, append_lesson, read_lessons
 from cptuning.data.splits import (
     k_shot_split,
     stratified_folds,
@@ -25,22 +25,22 @@ from cptuning.data.splits import (
 from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
-    "LESSONS_FILE",
+    "ADDED_FILE",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",
     "SEEDS",
+    "AddedExamples",
     "BalancedBatches",
     "DatasetSplit",
     "Examples",
     "LabelSpace",
     "LabelledData",
-    "Lesson",
     "RowWriter",
     "Table",
     "UniformBatches",
     "aligned",
-    "append_lesson",
+    "append_added",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -51,7 +51,7 @@ __all__ = [
     "load_few_shot",
     "load_test",
     "open_writer",
-    "read_lessons",
+    "read_added",
     "read_table",
     "stratified_folds",
     "stratified_sample",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cptuning.data import Examples, LabelSpace, Lesson, as_examples, as_labels
+from cptuning.data import AddedExamples, Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import softmax
 from cptuning.inference.familiarity import familiarity
@@ -304,18 +304,18 @@ class EmbeddingPredictor(Predictor):
                 rows.append(row)
         return rows
 
-    def taught(self, lessons: Sequence[Lesson]) -> "EmbeddingPredictor":
-        """The same model as if it had been given the lessons one by one, but encoded together.
+    def with_added(self, batches: Sequence[AddedExamples]) -> "EmbeddingPredictor":
+        """The same model as if it had been given the batches one by one, but encoded together.
 
         What it knows already is left out: several sources may add the same examples.
         """
-        if not lessons:
+        if not batches:
             return self
         label_space = self.label_space
-        for lesson in lessons:
-            label_space = label_space.extended(lesson.labels)
-        examples = self.examples([text for lesson in lessons for text in lesson.examples])
-        labels = [label for lesson in lessons for label in lesson.labels]
+        for batch in batches:
+            label_space = label_space.extended(batch.labels)
+        examples = self.examples([text for batch in batches for text in batch.examples])
+        labels = [label for batch in batches for label in batch.labels]
         rows = self.new_rows(examples, labels)
         if not rows:
             return self

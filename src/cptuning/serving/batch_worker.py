@@ -15,7 +15,7 @@ from cptuning.inference import Predictor, Reasons
 from cptuning.inference.predictor import Answered
 from cptuning.serving.api_errors import ApiError, overloaded
 from cptuning.serving.limits import Limits
-from cptuning.serving.served_model import AddedExamples, ServedModel
+from cptuning.serving.served_model import AddResult, ServedModel
 
 _log = logging.getLogger("cptuning")
 
@@ -50,7 +50,7 @@ class _QueuedExamples:
 
     examples: Examples
     labels: Sequence[Hashable]
-    future: Future[AddedExamples] = field(default_factory=Future)
+    future: Future[AddResult] = field(default_factory=Future)
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -92,7 +92,7 @@ class BatchWorker:
         self._accept(job)
         return job.future
 
-    def add_examples(self, examples: Examples, labels: Sequence[Hashable]) -> Future[AddedExamples]:
+    def add_examples(self, examples: Examples, labels: Sequence[Hashable]) -> Future[AddResult]:
         """Queue examples to add; they are on disk when the future has its result."""
         job = _QueuedExamples(examples, labels)
         self._accept(job)

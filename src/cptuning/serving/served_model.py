@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cptuning.data import Examples, Lesson, aligned, append_lesson, read_lessons
+from cptuning.data import AddedExamples, Examples, aligned, append_added, read_added
 from cptuning.files.locks import changing, stamp_of
 from cptuning.inference import Predictor
 from cptuning.inference.predictor import Answered
@@ -16,7 +16,7 @@ _LOCK_TIMEOUT = 1.0
 
 
 @dataclass(frozen=True)
-class AddedExamples:
+class AddResult:
     """The result of adding examples to a model."""
 
     added: int
@@ -60,19 +60,19 @@ class ServedModel:
         """The labels, probabilities and embeddings of some texts."""
         return self.predictor.answer(examples)
 
-    def add_examples(self, examples: Examples, labels: Sequence[Hashable]) -> AddedExamples:
+    def add_examples(self, examples: Examples, labels: Sequence[Hashable]) -> AddResult:
         """Add examples, which are on disk before they are used; known ones are skipped."""
         before = self.predictor
         named = aligned(labels, before.label_space.classes)
         rows = before.new_rows(examples, named)
         if rows:
-            lesson = Lesson(examples.take(rows), [named[row] for row in rows])
+            batch = AddedExamples(examples.take(rows), [named[row] for row in rows])
             self._require_room(len(rows))
-            after = before.with_examples(lesson.examples, lesson.labels)
-            self._keep(lesson)
+            after = before.with_examples(batch.examples, batch.labels)
+            self._keep(batch)
             self.predictor = after
         classes = list(self.predictor.label_space.classes)
-        return AddedExamples(
+        return AddResult(
             added=len(rows),
             known_already=len(named) - len(rows),
             new_classes=classes[len(before.label_space) :],
@@ -82,11 +82,11 @@ class ServedModel:
 
     def catch_up(self) -> None:
         """Add the examples that were stored in the folder since it was loaded."""
-        for lesson in read_lessons(self.folder):
-            rows = self.predictor.new_rows(lesson.examples, lesson.labels)
+        for batch in read_added(self.folder):
+            rows = self.predictor.new_rows(batch.examples, batch.labels)
             if rows:
-                labels = [lesson.labels[row] for row in rows]
-                self.predictor = self.predictor.with_examples(lesson.examples.take(rows), labels)
+                labels = [batch.labels[row] for row in rows]
+                self.predictor = self.predictor.with_examples(batch.examples.take(rows), labels)
 
     def _require_room(self, n_more: int) -> None:
         if (self.n_examples or 0) + n_more > self._most_examples:
@@ -95,7 +95,7 @@ class ServedModel:
                 f"The model would have more than {self._most_examples} examples: fit a new one.",
             )
 
-    def _keep(self, lesson: Lesson) -> None:
+    def _keep(self, batch: AddedExamples) -> None:
         replaced = ApiError(
             409, "The model's folder was replaced after it was loaded: reload the model first."
         )
@@ -104,7 +104,7 @@ class ServedModel:
             with changing(self.folder / FACTS_FILE, patience=_LOCK_TIMEOUT) as stamp:
                 if stamp != self._stamp:  # The folder holds another model now.
                     raise replaced
-                append_lesson(self.folder, lesson)
+                append_added(self.folder, batch)
         except TimeoutError as error:
             raise ApiError(
                 503,

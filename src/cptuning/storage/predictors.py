@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from cptuning.data import Examples, read_lessons
+from cptuning.data import Examples, read_added
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 from cptuning.files.tensors import save_tensors
@@ -125,7 +125,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str) -> Predictor:
         second_look=_second_look(folder, layout, facts.clear_lead),
     )
     _require_comparable(predictor)
-    return predictor.taught(read_lessons(folder))
+    return predictor.with_added(read_added(folder))
 
 
 def _require_one_score_per_class(predictor: Predictor) -> None:

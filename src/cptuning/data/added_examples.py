@@ -1,4 +1,4 @@
-"""Examples that a model was taught after it was saved."""
+"""Examples that were added to a model after it was saved."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -9,37 +9,37 @@ from cptuning.data.examples import Examples, as_examples
 from cptuning.data.labels import as_labels
 from cptuning.files.journal import Journal
 
-LESSONS_FILE = "added.jsonl"
+ADDED_FILE = "added.jsonl"
 """The journal of these examples in a model folder."""
 
 
 @dataclass(frozen=True)
-class Lesson:
+class AddedExamples:
     """Examples that were added together, with their labels."""
 
     examples: Examples
     labels: list[Hashable]
 
     @classmethod
-    def from_json(cls, stored: Any) -> "Lesson":
+    def from_json(cls, stored: Any) -> "AddedExamples":
         """The inverse of :meth:`to_json`."""
         examples = as_examples(stored["texts"])
         return cls(examples, as_labels(stored["labels"], len(examples)))
 
     def to_json(self) -> dict[str, Any]:
-        """The lesson as an entry of a journal."""
+        """The batch as an entry of a journal."""
         return {"texts": list(self.examples), "labels": list(self.labels)}
 
 
-def read_lessons(folder: Path) -> list[Lesson]:
-    """What was added to the model in a folder, in its order.
+def read_added(folder: Path) -> list[AddedExamples]:
+    """What was added to the model in a folder, the oldest first.
 
-    >>> read_lessons(Path("no-such-folder"))
+    >>> read_added(Path("no-such-folder"))
     []
     """
-    return Journal(folder / LESSONS_FILE).entries(Lesson.from_json)
+    return Journal(folder / ADDED_FILE).entries(AddedExamples.from_json)
 
 
-def append_lesson(folder: Path, lesson: Lesson) -> None:
-    """Keep a lesson with the model in a folder, or raise ``OSError`` and keep nothing of it."""
-    Journal(folder / LESSONS_FILE).append(lesson.to_json())
+def append_added(folder: Path, batch: AddedExamples) -> None:
+    """Store a batch with the model in a folder, or raise ``OSError`` and store nothing of it."""
+    Journal(folder / ADDED_FILE).append(batch.to_json())
