@@ -39,6 +39,8 @@ CASES = {
     "CP-Tuning, single texts": ("cp-tuning", SENTIMENT, STEPS, {}),
     "CP-Tuning, pairs": ("cp-tuning", PAIRS, STEPS, {}),
     "CP-Tuning, many classes": ("cp-tuning", TOPICS, STEPS, {"unlabeled": MORE}),
+    # The only one with dropout, which is drawn anew at each step.
+    "Fine-tuning": ("fine-tuning", SENTIMENT, STEPS | {"validation": "none"}, {}),
     "PET": ("pet", SENTIMENT, STEPS | {"task": "SST-2"}, {"unlabeled": MORE}),
     "P-tuning": (
         "p-tuning",
