@@ -56,12 +56,14 @@ def alternate(
     *,
     warm: Callable[[], Any] | None = None,
     after: Callable[[Any], Any] = lambda result: result,
+    clock: Callable[[], float] = perf_counter,
 ) -> Times:
     """Time each side once per round, in every other round in the opposite order.
 
     ``rounds`` is their number, or a list with an argument for each of them (a seed, a split).
     Before the first round ``warm`` is called, or else every side once, untimed. ``after`` turns
-    what a side returned into what is kept of it (a score, for example), and is not timed.
+    what a side returned into what is kept of it (a score, for example), and is not timed. ``clock`` returns
+    seconds.
     """
     arguments = [()] * rounds if isinstance(rounds, int) else [(value,) for value in rounds]
     if not arguments:
@@ -76,8 +78,8 @@ def alternate(
     for number, argument in enumerate(arguments):
         # Whoever is first finds the caches that the other left, so they take turns at being first.
         for name in names if number % 2 == 0 else reversed(names):
-            started = perf_counter()
+            started = clock()
             result = sides[name](*argument)
-            times.seconds[name].append(perf_counter() - started)
+            times.seconds[name].append(clock() - started)
             times.results[name].append(after(result))
     return times

@@ -1,5 +1,5 @@
 """Models for places without torch."""
 
-from cptuning.export.onnx import export_onnx
+from cptuning.export.exporter import export_onnx
 
 __all__ = ["export_onnx"]

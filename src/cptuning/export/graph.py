@@ -1,4 +1,4 @@
-"""An ONNX graph that can be rewritten: who makes a value, who uses it, what is left over."""
+"""An ONNX graph that can be rewritten: what produces a value, what consumes it, what is unused."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 MICROSOFT = "com.microsoft"
 """The domain of the operators that only ONNX Runtime has."""
 ATTENTION = "MultiHeadAttention"
-"""One of them: attention as a whole."""
+"""One of them: softmax(QKᵀ · scale) V for all heads."""
 
 
 class Graph:
@@ -23,6 +23,10 @@ class Graph:
         self.constants: dict[str, Array] = {
             tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer
         }
+        self._shapes = {
+            value.name: tuple(axis.dim_param or axis.dim_value for axis in _axes(value))
+            for value in model.graph.value_info
+        }
         self.nodes: list[onnx.NodeProto] = []
         for node in map(deepcopy, model.graph.node):
             if node.op_type == "Constant":
@@ -30,29 +34,33 @@ class Graph:
             else:
                 self.nodes.append(node)
         outputs = {output.name for output in model.graph.output}
-        for node in self.nodes:  # Layers that share weights have copies of them.
+        for node in self.nodes:  # Exporters name one weight twice where layers share it.
             if node.op_type == "Identity" and node.output[0] not in outputs:
                 self.replace(node.output[0], node.input[0])
         self.prune()
 
-    def maker(self, value: str) -> onnx.NodeProto | None:
-        """The node that a value comes from; none for constants and the graph's inputs."""
+    def producer(self, value: str) -> onnx.NodeProto | None:
+        """The node that computes a value; None for constants and the graph's inputs."""
         return next((node for node in self.nodes if value in node.output), None)
 
-    def users(self, value: str) -> list[onnx.NodeProto]:
+    def consumers(self, value: str) -> list[onnx.NodeProto]:
         """The nodes that read a value."""
         return [node for node in self.nodes if value in node.input]
 
-    def made_from(self, value: str) -> set[str]:
-        """A value, and all that is computed from it."""
-        made = {value}
+    def shape(self, value: str) -> tuple[int | str, ...] | None:
+        """The lengths of a value's axes, or the names of those that vary; None if not known."""
+        return self._shapes.get(value)
+
+    def descendants(self, value: str) -> set[str]:
+        """A value, and everything that is computed from it."""
+        found = {value}
         for node in self.nodes:
-            if made & set(node.input):
-                made.update(node.output)
-        return made
+            if found & set(node.input):
+                found.update(node.output)
+        return found
 
     def constant(self, name: str, array: Array) -> str:
-        """Add a constant; gives its name."""
+        """Add a constant and return its name."""
         self.constants[name] = array
         return name
 
@@ -73,8 +81,8 @@ class Graph:
         self.nodes.append(helper.make_node(op, inputs, outputs, name=outputs[0], **more))
 
     def replace(self, value: str, other: str) -> None:
-        """Let all that read a value read another."""
-        for node in self.users(value):
+        """Let everything that reads a value read another one."""
+        for node in self.consumers(value):
             node.input[:] = [other if name == value else name for name in node.input]
 
     def prune(self) -> None:
@@ -101,6 +109,10 @@ class Graph:
         if MICROSOFT not in {known.domain for known in model.opset_import}:
             model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
         return model
+
+
+def _axes(value: onnx.ValueInfoProto) -> Any:
+    return value.type.tensor_type.shape.dim
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 The usual "dynamic" quantisation scales an activation by the largest value of a whole batch: a
 text's answer would depend on its neighbours. Here each token is divided by its own largest value.
-The rest is settled when the model is exported, from what the labelled examples show. A part of each
-channel's range is moved from the activations into the weights, where a scale for every column costs
-nothing (SmoothQuant, Xiao et al., 2023). Channels are centred first: what they have in common needs
-no integers, it is a part of the bias. So is what rounding takes from a product on average (Nagel et
-al., 2019). Channels that tower above the others behind an activation function are multiplied apart,
-as they are (LLM.int8(), Dettmers et al., 2022). And weights are rounded one after the other, so
-that later ones make up for what rounding does to earlier ones (GPTQ, Frantar et al., 2023).
+Everything else is decided on export, from the activations of the labelled examples. A part of each
+channel's range moves from the activations into the weights (SmoothQuant, Xiao et al., 2023).
+Channels are centred first: their mean needs no integers, it is a part of the bias. And rows of
+weights are rounded one after the other, so that later rows make up for the rounding of earlier ones
+(GPTQ, Frantar et al., 2023). docs/export.md has the equations, and what each of these is worth.
 """
 
 from collections.abc import Sequence
@@ -24,15 +22,11 @@ from cptuning.inference.onnx_encoder import run, session
 from cptuning.prompting import Encoding
 
 FloatArray = NDArray[np.float32]
-IntArray = NDArray[np.int64]
 # The share of a channel's range, as an exponent, that moves into the weights.
-_MOVED = np.float32(0.4)
+_SMOOTHING = np.float32(0.4)
 # Channels that are silent in the examples need a range that is not zero.
 _LEAST_RANGE = np.float32(1e-4)
-# One channel in so many is multiplied apart, where any is.
-_ONE_APART_IN = 96
-
-# How much each row of weights is taken to matter by itself, as a share of the mean.
+# GPTQ's: how much each row of weights is taken to matter by itself, as a share of the mean.
 _DAMPING = 0.01
 _ROWS_AT_A_TIME = 128
 
@@ -42,12 +36,12 @@ def quantized(
 ) -> onnx.ModelProto:
     """The model with 8-bit integers in place of its constant matrices, and in their products.
 
-    Tables of words have 16 bits: they cost no time. What is computed for one row of a text, the one
-    that ``row_input`` tells, stays as it is: it costs next to nothing, and is what the embedding is
-    made of.
+    Embedding tables get 16 bits: looking up a row costs no time. What is computed for one row per
+    text, the one that ``row_input`` selects, stays as it is: it costs next to nothing, and the
+    embedding is made of it.
     """
     graph = Graph(model)
-    one_row = graph.made_from(row_input)
+    one_row = graph.descendants(row_input)
     products = [
         node
         for node in graph.nodes
@@ -56,24 +50,24 @@ def quantized(
         and node.input[0] not in one_row
     ]
     tables = [n for n in graph.nodes if n.op_type == "Gather" and _is_matrix(graph, n.input[0])]
-    found = activations(model, sorted({node.input[0] for node in products}), samples)
+    found = observed(model, sorted({node.input[0] for node in products}), samples)
     # Looked up at once: a product that feeds another gives its result a new name.
-    for node, seen in [(node, found[node.input[0]]) for node in products]:
-        _quantize_product(graph, node, seen)
+    for node, activations in [(node, found[node.input[0]]) for node in products]:
+        _quantize_product(graph, node, activations)
     for node in tables:
-        _shorten_table(graph, node)
+        _store_table_in_16_bits(graph, node)
     fold_constants(graph)
     return graph.model()
 
 
-def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with 16-bit integers for matrices in its file; it computes in float32.
+def stored_in_16_bits(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with matrices of 16-bit integers in its file; it computes in float32.
 
-    Integers with a scale a column tell a matrix more exactly than 16-bit floats do.
+    Integers with a scale per column are closer to a matrix than 16-bit floats are.
     """
     graph = Graph(model)
     for name in [name for name in graph.constants if _is_matrix(graph, name)]:
-        matrix, first = graph.constants[name], graph.users(name)[0]
+        matrix, first = graph.constants[name], graph.consumers(name)[0]
         largest = np.abs(matrix).max(axis=0)
         scales = (np.where(largest > 0, largest, 1) / 32767).astype(np.float32)
         integers = np.round(matrix / scales).astype(np.int16)
@@ -85,23 +79,10 @@ def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
     return graph.model()
 
 
-def moved_back(model: onnx.ModelProto, shift: FloatArray) -> onnx.ModelProto:
-    """The model with a vector taken off its embeddings, which have length one again then."""
-    graph = Graph(model)
-    (embedding,) = (output.name for output in model.graph.output)
-    moved, rounded = f"{embedding}/moved", f"{embedding}/rounded"
-    maker = graph.maker(embedding)
-    assert maker is not None
-    maker.output[:] = [rounded if value == embedding else value for value in maker.output]
-    graph.append("Sub", [rounded, graph.constant(f"{embedding}/shift", shift)], [moved])
-    graph.append("LpNormalization", [moved], [embedding], axis=-1, p=2)
-    return graph.model()
-
-
-def activations(
+def observed(
     model: onnx.ModelProto, values: Sequence[str], samples: Sequence[Encoding]
 ) -> dict[str, FloatArray]:
-    """Some values as the samples make them: a row a token, a column a channel."""
+    """Some values of a graph for all samples: one row per token, one column per channel."""
     watched = onnx.ModelProto()
     watched.CopyFrom(model)
     watched.graph.output.extend(onnx.ValueInfoProto(name=value) for value in values)
@@ -119,180 +100,155 @@ def _is_matrix(graph: Graph, value: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Rounding:
-    """How a value becomes integers from 0 to 255: channel by channel, then token by token."""
+class _Quantizer:
+    """How activations become integers from 0 to 255: channel by channel, then token by token."""
 
-    middle: FloatArray
-    """Is taken off first."""
+    centre: FloatArray
+    """Subtracted from the channels first."""
     factors: FloatArray
-    """Then it is multiplied by this, which the weights are divided by; zero: counts as silent."""
+    """Then channels are multiplied by these, and the rows of weights divided by them."""
     one_sided: bool
-    """Whether nothing that is left is negative. At last a token is divided by its largest value."""
+    """Whether nothing lies below the centre, so that all integers are for what lies above."""
 
     @classmethod
-    def of(cls, seen: FloatArray, apart: int) -> "_Rounding":
-        """The one that changes least of what was seen; so many channels are silent."""
-        # What an activation function made has a floor, and most of it lies close above.
-        floor = np.full_like(seen[0], seen.min())
-        from_floor = cls._from(seen, floor, apart, one_sided=True)
-        around_mean = cls._from(seen, seen.mean(axis=0), apart, one_sided=False)
-        return min(around_mean, from_floor, key=lambda rounding: rounding.noise(seen))
+    def fit(cls, activations: FloatArray) -> "_Quantizer":
+        """The one with the least noise."""
+        # What comes out of an activation function has a floor, and most of it lies close above.
+        floor = np.full_like(activations[0], activations.min())
+        from_floor = cls._around(activations, floor, one_sided=True)
+        from_mean = cls._around(activations, activations.mean(axis=0), one_sided=False)
+        return min(from_mean, from_floor, key=lambda quantizer: quantizer.noise(activations))
 
     @classmethod
-    def _from(
-        cls, seen: FloatArray, middle: FloatArray, apart: int, one_sided: bool
-    ) -> "_Rounding":
-        ranges = np.abs(seen - middle).max(axis=0)
-        factors = np.maximum(ranges, _LEAST_RANGE) ** -_MOVED
-        factors[np.argsort(-ranges)[:apart]] = 0
-        return cls(middle, factors, one_sided)
+    def _around(cls, activations: FloatArray, centre: FloatArray, one_sided: bool) -> "_Quantizer":
+        ranges = np.abs(activations - centre).max(axis=0)
+        return cls(centre, np.maximum(ranges, _LEAST_RANGE) ** -_SMOOTHING, one_sided)
 
     @property
     def step(self) -> np.float32:
-        """Of a token that is divided by its largest value."""
+        """The step from one integer to the next, for a token whose largest value is one."""
         return np.float32(1 / 255 if self.one_sided else 1 / 127)
 
     @property
-    def zero(self) -> np.uint8:
+    def zero_point(self) -> np.uint8:
         """The integer that stands for zero."""
         return np.uint8(0 if self.one_sided else 128)
 
-    def noise(self, seen: FloatArray) -> float:
-        """The square of a step, in what the channels were before, as it is on average."""
-        steps = self.step * self.largest(self.divided(seen))
-        heard = self.factors[self.factors > 0]
-        return float((steps**2).mean() * (heard**-2).sum())
+    def noise(self, activations: FloatArray) -> float:
+        """The mean square of a step, in the units that the channels had before."""
+        steps = self.step * self.token_ranges(self.smoothed(activations))
+        return float((steps**2).mean() * (self.factors**-2).sum())
 
-    @property
-    def apart(self) -> IntArray:
-        """The channels that are silent here."""
-        return np.flatnonzero(self.factors == 0)
+    def smoothed(self, activations: FloatArray) -> FloatArray:
+        """Centred activations, times the factors."""
+        return (activations - self.centre) * self.factors
 
-    def smoothed(self, weights: FloatArray) -> FloatArray:
-        """The weights that belong to what is rounded."""
-        heard = self.factors > 0
-        return np.where(heard, 1 / np.where(heard, self.factors, 1), 0)[:, None] * weights
+    def smoothed_weights(self, weights: FloatArray) -> FloatArray:
+        """Weights that undo the factors."""
+        return np.asarray(weights / self.factors[:, None], np.float32)
 
-    def divided(self, seen: FloatArray) -> FloatArray:
-        """Centred and smoothed."""
-        return (seen - self.middle) * self.factors
-
-    def largest(self, divided: FloatArray) -> FloatArray:
+    def token_ranges(self, smoothed: FloatArray) -> FloatArray:
         """The largest value of each token."""
-        sizes = divided if self.one_sided else np.abs(divided)
+        sizes = smoothed if self.one_sided else np.abs(smoothed)
         return np.asarray(np.maximum(sizes.max(axis=1, keepdims=True), _LEAST_RANGE))
 
-    def told(self, divided: FloatArray) -> FloatArray:
-        """What the integers tell of it."""
-        step = self.step * self.largest(divided)
-        integers = np.clip(np.round(divided / step) + self.zero, 0, 255)
-        return np.asarray((integers - self.zero) * step)
+    def dequantized(self, smoothed: FloatArray) -> FloatArray:
+        """What the integers stand for."""
+        step = self.step * self.token_ranges(smoothed)
+        integers = np.clip(np.round(smoothed / step) + self.zero_point, 0, 255)
+        return np.asarray((integers - self.zero_point) * step)
 
 
-def _quantize_product(graph: Graph, node: onnx.NodeProto, seen: FloatArray) -> None:
+def _quantize_product(graph: Graph, node: onnx.NodeProto, activations: FloatArray) -> None:
+    """Replace a product with a constant matrix, and the bias behind it, by one of integers."""
     value, weights = node.input
-    rows, rounded, leading = (f"{value}/{part}" for part in ("largest", "int8", "leading shape"))
+    ranges, quantized, leading = (f"{value}/{part}" for part in ("ranges", "int8", "leading shape"))
     exact = graph.constants[weights]
-    # A product that narrows reads what an activation function made: a few channels tower there.
-    narrows = exact.shape[0] > exact.shape[1]
-    rounding = _Rounding.of(seen, len(exact) // _ONE_APART_IN if narrows else 0)
-    scale = graph.constant(f"{rounded}/scale", np.array(rounding.step))
-    zero = graph.constant(f"{rounded}/zero", np.array(rounding.zero))
-    if graph.maker(rounded) is None:  # Several products may read one value.
-        divided = _insert_division(graph, node, rounding, rows)
-        graph.insert(node, "Shape", [divided], [leading], end=-1)
-        _insert_rounding(graph, node, [divided, rows, scale, zero], rounded)
-    smoothed = rounding.smoothed(exact)
-    small = rounding.divided(seen)
-    told = rounding.told(small)
-    columns, column_scales = _rounded(smoothed, told)
-    # The name of the value belongs to it: layers that share weights don't share activations.
-    matrix = graph.constant(f"{weights}/{value}/int8", columns)
-    scales = graph.constant(f"{weights}/{value}/scale", column_scales)
-    lost = small.mean(axis=0) @ smoothed - told.mean(axis=0) @ (columns * column_scales)
-    middle = np.where(rounding.factors > 0, rounding.middle, 0)  # None is taken off others.
-    bias, result = middle @ exact + lost, node.output[0]
+    quantizer = _Quantizer.fit(activations)
+    step = graph.constant(f"{quantized}/step", np.array(quantizer.step))
+    zero_point = graph.constant(f"{quantized}/zero point", np.array(quantizer.zero_point))
+    if graph.producer(quantized) is None:  # Several products may read one value.
+        smoothed = _insert_smoothing(graph, node, quantizer, ranges)
+        graph.insert(node, "Shape", [smoothed], [leading], end=-1)
+        _insert_rounding(graph, node, [smoothed, ranges, step, zero_point], quantized)
+    integers, column_scales = _rounded_weights(
+        quantizer.smoothed_weights(exact),
+        quantizer.dequantized(quantizer.smoothed(activations)),
+    )
+    # The value is a part of the name: layers that share weights don't share activations.
+    matrix = graph.constant(f"{weights}/{value}/int8", integers)
+    scales = graph.constant(f"{weights}/{value}/scales", column_scales)
+    bias, result = quantizer.centre @ exact, node.output[0]
     known = _bias_of(graph, result)
     if known is not None:
         bias = bias + graph.constants[known]
-        result = graph.users(result)[0].output[0]
-    made = f"{result}/of int8"
-    added = graph.constant(f"{made}/bias", bias.astype(np.float32))
-    inputs = [rounded, matrix, scale, scales, zero]
-    graph.insert(node, "MatMulIntegerToFloat", inputs, [f"{made}/flat"], domain=MICROSOFT)
+        result = graph.consumers(result)[0].output[0]
+    product = f"{result}/of int8"
+    added = graph.constant(f"{product}/bias", bias.astype(np.float32))
+    inputs = [quantized, matrix, step, scales, zero_point]
+    graph.insert(node, "MatMulIntegerToFloat", inputs, [f"{product}/flat"], domain=MICROSOFT)
     shape = f"{leading} and {exact.shape[1]}"
-    if graph.maker(shape) is None:
+    if graph.producer(shape) is None:
         width = graph.constant(f"{shape}/width", np.array([exact.shape[1]]))
         graph.insert(node, "Concat", [leading, width], [shape], axis=0)
-    graph.insert(node, "Reshape", [f"{made}/flat", shape], [made])
-    graph.insert(node, "Mul", [made, rows], [f"{made}/sized"])
-    graph.insert(node, "Add", [f"{made}/sized", added], [f"{made}/moved"])
-    made = f"{made}/moved"
-    if len(rounding.apart):
-        made = _insert_apart(graph, node, made, rounding.apart)
-    graph.replace(result, made)
+    graph.insert(node, "Reshape", [f"{product}/flat", shape], [product])
+    graph.insert(node, "Mul", [product, ranges], [f"{product}/scaled"])
+    graph.insert(node, "Add", [f"{product}/scaled", added], [f"{product}/biased"])
+    graph.replace(result, f"{product}/biased")
 
 
-def _insert_division(graph: Graph, node: onnx.NodeProto, rounding: _Rounding, rows: str) -> str:
-    """Centre and divide what a product reads, and find the largest value of each token.
+def _insert_smoothing(
+    graph: Graph, node: onnx.NodeProto, quantizer: _Quantizer, ranges: str
+) -> str:
+    """Insert what centres and smooths the input of a product, and finds each token's range.
 
-    Gives the name of what is divided by channels, not yet by tokens.
+    Returns the name of the smoothed input.
     """
     value = node.input[0]
-    centred, divided = (f"{value}/{part}" for part in ("centred", "divided"))
-    middle = graph.constant(f"{centred}/middle", rounding.middle)
-    factors = graph.constant(f"{divided}/factors", rounding.factors)
-    graph.insert(node, "Sub", [value, middle], [centred])
-    graph.insert(node, "Mul", [centred, factors], [divided])
-    sizes = divided
-    if not rounding.one_sided:
-        sizes = f"{rows}/sizes"
-        graph.insert(node, "Abs", [divided], [sizes])
+    centred, smoothed = (f"{value}/{part}" for part in ("centred", "smoothed"))
+    centre = graph.constant(f"{centred}/centre", quantizer.centre)
+    factors = graph.constant(f"{smoothed}/factors", quantizer.factors)
+    graph.insert(node, "Sub", [value, centre], [centred])
+    graph.insert(node, "Mul", [centred, factors], [smoothed])
+    sizes = smoothed
+    if not quantizer.one_sided:
+        sizes = f"{ranges}/sizes"
+        graph.insert(node, "Abs", [smoothed], [sizes])
     last = graph.constant("last axis", np.array([-1]))
-    graph.insert(node, "ReduceMax", [sizes, last], [f"{rows}/any"], keepdims=1)
-    tiny = graph.constant(f"{rows}/least", np.array(_LEAST_RANGE))
-    graph.insert(node, "Max", [f"{rows}/any", tiny], [rows])
-    return divided
+    graph.insert(node, "ReduceMax", [sizes, last], [f"{ranges}/largest"], keepdims=1)
+    least = graph.constant(f"{ranges}/least", np.array(_LEAST_RANGE))
+    graph.insert(node, "Max", [f"{ranges}/largest", least], [ranges])
+    return smoothed
 
 
 def _insert_rounding(
-    graph: Graph, node: onnx.NodeProto, given: Sequence[str], rounded: str
+    graph: Graph, node: onnx.NodeProto, inputs: Sequence[str], quantized: str
 ) -> None:
-    """Round what is divided, each token by a step of its own: integers, a row a token."""
-    divided, rows, scale, zero = given
-    flat, step, steps, zeros = (f"{rounded}/{part}" for part in ("flat", "step", "steps", "zeros"))
-    # The operator has a step for each index of one axis: all tokens must be on one.
-    graph.insert(node, "Flatten", [divided], [flat], axis=-1)
-    graph.insert(node, "Mul", [rows, scale], [step])
-    graph.insert(node, "Reshape", [step, graph.constant("vector", np.array([-1]))], [steps])
+    """Insert what rounds the smoothed input, each token by a step of its own: one row per token."""
+    smoothed, ranges, step, zero_point = inputs
+    flat, scaled, steps, zero_points = (
+        f"{quantized}/{part}" for part in ("flat", "scaled step", "steps", "zero points")
+    )
+    # The operator takes a step for each index of one axis: all tokens must be on one.
+    graph.insert(node, "Flatten", [smoothed], [flat], axis=-1)
+    graph.insert(node, "Mul", [ranges, step], [scaled])
+    graph.insert(node, "Reshape", [scaled, graph.constant("vector", np.array([-1]))], [steps])
     graph.insert(node, "Shape", [steps], [f"{steps}/count"])
-    graph.insert(node, "Expand", [zero, f"{steps}/count"], [zeros])
-    graph.insert(node, "QuantizeLinear", [flat, steps, zeros], [rounded], axis=0)
-
-
-def _insert_apart(graph: Graph, node: onnx.NodeProto, made: str, channels: IntArray) -> str:
-    """Add the product of a few channels, in full precision; gives the name of the sum."""
-    value, weights = node.input
-    few, product, whole = (f"{made}/{part}" for part in ("apart", "product apart", "whole"))
-    numbers = graph.constant(f"{few}/channels", channels)
-    matrix = graph.constant(f"{few}/weights", graph.constants[weights][channels])
-    graph.insert(node, "Gather", [value, numbers], [few], axis=-1)
-    graph.insert(node, "MatMul", [few, matrix], [product])
-    graph.insert(node, "Add", [made, product], [whole])
-    return whole
+    graph.insert(node, "Expand", [zero_point, f"{steps}/count"], [zero_points])
+    graph.insert(node, "QuantizeLinear", [flat, steps, zero_points], [quantized], axis=0)
 
 
 def _bias_of(graph: Graph, product: str) -> str | None:
-    """The constant vector that is all that becomes of a product."""
-    users = graph.users(product)
+    """The constant vector that is added to a product, if nothing else reads the product."""
+    users = graph.consumers(product)
     if len(users) != 1 or users[0].op_type != "Add":
         return None
     vectors = [v for v in users[0].input if v in graph.constants and graph.constants[v].ndim == 1]
     return vectors[0] if vectors else None
 
 
-def _shorten_table(graph: Graph, node: onnx.NodeProto) -> None:
-    """In 16 bits: rounding a word more coarsely is felt in all that is computed from it."""
+def _store_table_in_16_bits(graph: Graph, node: onnx.NodeProto) -> None:
+    """As floats: an error in a word's vector is carried into everything computed from it."""
     table, ids = node.input
     rounded, made = (f"{node.output[0]}/{part}" for part in ("float16", "of float16"))
     short = graph.constant(f"{table}/float16", graph.constants[table].astype(np.float16))
@@ -301,27 +257,30 @@ def _shorten_table(graph: Graph, node: onnx.NodeProto) -> None:
     graph.replace(node.output[0], made)
 
 
-def _rounded(matrix: FloatArray, inputs: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-    """The matrix in 8 bits, and a scale a column, such that products with the inputs change little.
+def _rounded_weights(
+    weights: FloatArray, inputs: FloatArray
+) -> tuple[NDArray[np.int8], FloatArray]:
+    """Weights in 8 bits, and a scale per column, such that products with the inputs change little.
 
-    Its rows are rounded one after the other; those that follow make up for what that changes, as
-    far as the inputs of their channels are alike.
+    Rows are rounded one after the other; those that follow make up for the error, as far as the
+    inputs of their channels are alike (GPTQ). With H = XᵀX of the inputs, and U the upper Cholesky
+    factor of H⁻¹, an error e of row i changes row j > i by -e U[i, j] / U[i, i].
     """
-    largest = np.abs(matrix).max(axis=0)
+    largest = np.abs(weights).max(axis=0)
     scales = (np.where(largest > 0, largest, 1) / 127).astype(np.float32)
-    alike = (inputs.T @ inputs).astype(np.float64)
-    # Of a few inputs, some channels are alike by chance, and some are silent.
-    alone = _DAMPING * np.trace(alike) / len(alike) + float(_LEAST_RANGE) ** 2
-    alike += alone * np.eye(len(alike))
-    makes_up = np.linalg.cholesky(np.linalg.inv(alike)).T.astype(np.float32)
-    left = matrix.astype(np.float32)
-    rows = np.zeros(matrix.shape, np.int8)
+    hessian = (inputs.T @ inputs).astype(np.float64)
+    # In a few inputs some channels are alike by chance, and some are silent.
+    damping = _DAMPING * np.trace(hessian) / len(hessian) + float(_LEAST_RANGE) ** 2
+    hessian += damping * np.eye(len(hessian))
+    upper = np.linalg.cholesky(np.linalg.inv(hessian)).T.astype(np.float32)
+    left = weights.astype(np.float32)
+    integers = np.zeros(weights.shape, np.int8)
     for start in range(0, len(left), _ROWS_AT_A_TIME):
         end = start + _ROWS_AT_A_TIME
-        wrong = np.zeros_like(left[start:end])
+        errors = np.zeros_like(left[start:end])
         for row in range(start, min(end, len(left))):
-            rows[row] = np.clip(np.round(left[row] / scales), -127, 127)
-            wrong[row - start] = (left[row] - rows[row] * scales) / makes_up[row, row]
-            left[row + 1 : end] -= np.outer(makes_up[row, row + 1 : end], wrong[row - start])
-        left[end:] -= makes_up[start:end, end:].T @ wrong
-    return rows, scales
+            integers[row] = np.clip(np.round(left[row] / scales), -127, 127)
+            errors[row - start] = (left[row] - integers[row] * scales) / upper[row, row]
+            left[row + 1 : end] -= np.outer(upper[row, row + 1 : end], errors[row - start])
+        left[end:] -= upper[start:end, end:].T @ errors
+    return integers, scales

@@ -75,7 +75,7 @@ class _Embedder(nn.Module):
         def take_row(_module: nn.Module, _inputs: Any, output: Any) -> Any:
             hidden = output.last_hidden_state
             shape = (hidden.shape[0], 1, hidden.shape[2])
-            # One node, the only one that reads ``outputs``: take_row_early looks for it.
+            # One node, the only one that reads ``outputs``: gather_early looks for it.
             output.last_hidden_state = symbolic(
                 "GatherND", [hidden, outputs], {"batch_dims": 1}, dtype=hidden.dtype, shape=shape
             )
@@ -101,17 +101,18 @@ def _attend(
     scaling: float | None = None,
     **_more: Any,
 ) -> tuple[Tensor, None]:
-    """Attention as one operator, whose inputs still have the heads as an axis of their own."""
+    """Attention as one operator, which splits and joins the heads itself."""
     texts, heads, length, width = query.shape
+    inputs = [array.transpose(1, 2).flatten(2) for array in (query, key, value)]
     attended = symbolic(
         f"{MICROSOFT}::{ATTENTION}",
-        [query, key, value] if bias is None else [query, key, value, None, None, bias],
+        inputs if bias is None else [*inputs, None, None, bias],
         {"num_heads": heads, "scale": float(width**-0.5 if scaling is None else scaling)},
         dtype=query.dtype,
-        shape=(texts, length, heads, width),
+        shape=(texts, length, heads * width),
         version=1,
     )
-    return attended, None
+    return attended.unflatten(2, (heads, width)), None
 
 
 def _bias(mask_function: Callable[..., Any], **more: Any) -> Tensor | None:

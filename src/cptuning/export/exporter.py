@@ -17,10 +17,10 @@ from cptuning.storage import new_folder, write_common
 if TYPE_CHECKING:
     from cptuning.estimator import TextClassifier
 
-# So many labelled examples are enough to compare graphs by, and to find the range of numbers.
+# Enough labelled examples to compare graphs by, and to find the ranges of activations.
 _SAMPLES = 32
-# A lead is clear if it is so many times what rounding usually makes of none.
-_CLEAR = 2
+# A lead is clear from so many standard deviations on of what rounding does to it.
+_CLEAR_DEVIATIONS = 2
 
 
 def export_onnx(
@@ -34,23 +34,23 @@ def export_onnx(
 
     The folder predicts, explains and takes new examples; it can't be trained further. ``int8``
     makes it faster. Texts whose two best classes are so close that rounding may decide are read
-    again by the exact model, which the folder has as well; without ``second_look`` it is about a
-    third as large, and now and then a label is another. Every graph is compared with torch before
-    it is written.
+    again by the exact model, which the folder holds as well; without ``second_look`` the folder is
+    about a third as large, and a label differs now and then. Every graph is compared with torch
+    before it is written.
     """
     from cptuning.backbone import TextEncoder
-    from cptuning.export.graphs import float_graph, int8_graph, short_graph
+    from cptuning.export.precisions import float_graph, int8_graph, int16_graph
 
     predictor = classifier.predictor_
     if not isinstance(predictor, EmbeddingPredictor):
         raise CPTuningError(
-            f"Only models of the method cp-tuning can be exported, and this one is of "
+            f"Only models of the method cp-tuning can be exported; this one is of the method "
             f"{classifier.method}."
         )
     encoder = predictor.encoder
     if not isinstance(encoder, TextEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
-    samples = _samples(encoder.layout, predictor.support.examples)
+    samples = calibration_samples(encoder.layout, predictor.support.examples)
     with new_folder(Path(folder)) as place:
         graph = float_graph(encoder, samples)
         if int8:
@@ -58,8 +58,8 @@ def export_onnx(
             exact = graph
             graph, found = int8_graph(exact, samples, expected)
             if second_look:
-                short = short_graph(exact, samples, expected)
-                (place / EXACT_FILE).write_bytes(short.SerializeToString())
+                smaller = int16_graph(exact, samples, expected)
+                (place / EXACT_FILE).write_bytes(smaller.SerializeToString())
                 look = SecondLook(encoder, _clear_lead(predictor, expected, found))
                 predictor = replace(predictor, second_look=look)
         (place / ONNX_FILE).write_bytes(graph.SerializeToString())
@@ -67,18 +67,21 @@ def export_onnx(
 
 
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:
-    """From which lead on rounding hardly decides, by what it did to some examples."""
+    """The lead of the best class from which on rounding hardly ever decides.
+
+    Measured on some examples: two standard deviations of the difference of two scores.
+    """
     if predictor.inference == "knn":
         changes = (found - expected) @ predictor.support.embeddings.T
     else:
         changes = predictor.scores(found) - predictor.scores(expected)
-    # A lead is the difference of two: its mean square is twice the variance of one.
-    apart = changes - changes.mean(axis=1, keepdims=True)
-    variances = (apart**2).sum(axis=1) / max(apart.shape[1] - 1, 1)
-    return _CLEAR * float(np.sqrt(2 * variances.mean()))
+    # A lead is the difference of two scores: its mean square is twice the variance of one.
+    deviations = changes - changes.mean(axis=1, keepdims=True)
+    variances = (deviations**2).sum(axis=1) / max(deviations.shape[1] - 1, 1)
+    return _CLEAR_DEVIATIONS * float(np.sqrt(2 * variances.mean()))
 
 
-def _samples(layout: Layout, examples: Examples) -> list[Encoding]:
+def calibration_samples(layout: Layout, examples: Examples) -> list[Encoding]:
     """Some of the labelled examples, from first to last, and a long one made of them."""
     rows = np.linspace(0, len(examples) - 1, min(len(examples), _SAMPLES)).astype(int)
     some = examples.take(rows)

@@ -1,4 +1,4 @@
-"""The graphs of an encoder: the fastest that computes what torch computes, and one in 8 bits."""
+"""The graphs of an encoder in every precision, each compared with torch."""
 
 from collections.abc import Sequence
 
@@ -7,31 +7,30 @@ import onnx
 
 from cptuning.backbone import PromptedEncoder, TextEncoder
 from cptuning.errors import CPTuningError
-from cptuning.export.folding import fold_biases
 from cptuning.export.graph import Graph
-from cptuning.export.int8 import moved_back, quantized, shortened
-from cptuning.export.rewriting import spare_keys_and_values, straighten_attention, take_row_early
+from cptuning.export.int8 import quantized, stored_in_16_bits
+from cptuning.export.rewriting import drop_idle_reshapes, gather_early
 from cptuning.export.tracing import EAGER, FUSED, OUTPUTS, traced
 from cptuning.inference.onnx_encoder import run, session
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding
 
-# What embeddings may differ by from torch's: rounding differs, nothing else may.
+# How far embeddings may be from torch's: rounding differs, nothing else may.
 _TOLERANCE = 1e-4
-# What they may differ by where matrices have 16 bits.
-_TOLERANCE_IN_16_BITS = 1e-3
+# How far they may be where the file has matrices of 16 bits.
+_TOLERANCE_OF_16_BITS = 1e-3
 # The least mean cosine similarity with torch's embeddings that 8 bits must keep.
 _LEAST_COSINE = 0.97
 
 
 def float_graph(encoder: TextEncoder, samples: Sequence[Encoding]) -> onnx.ModelProto:
-    """The fastest graph that gives what torch gives; not every architecture allows every way."""
+    """The fastest graph that computes what torch does; an architecture may not allow every pass."""
     expected = encoder.embed_encodings(samples)
     cause: Exception | None = None
     for make in (_fused_graph, _eager_graph, _plain_graph):
         try:
             graph = make(encoder.module)
-            gap = np.abs(_embeddings(graph, samples) - expected).max()
+            gap = np.abs(embeddings(graph, samples) - expected).max()
         except Exception as error:  # torch, transformers, onnx and ONNX Runtime have many
             cause = error
             continue
@@ -46,17 +45,15 @@ def float_graph(encoder: TextEncoder, samples: Sequence[Encoding]) -> onnx.Model
 def _fused_graph(module: PromptedEncoder) -> onnx.ModelProto:
     """Attention as one operator, and one row where one is enough."""
     graph = Graph(traced(module, FUSED))
-    straighten_attention(graph)
-    fold_biases(graph)
-    take_row_early(graph, OUTPUTS)
-    spare_keys_and_values(graph, OUTPUTS)
+    drop_idle_reshapes(graph)
+    gather_early(graph, OUTPUTS)
     return graph.model()
 
 
 def _eager_graph(module: PromptedEncoder) -> onnx.ModelProto:
     """One row where one is enough."""
     graph = Graph(traced(module, EAGER))
-    take_row_early(graph, OUTPUTS)
+    gather_early(graph, OUTPUTS)
     return graph.model()
 
 
@@ -65,23 +62,21 @@ def _plain_graph(module: PromptedEncoder) -> onnx.ModelProto:
     return traced(module, EAGER)
 
 
-def short_graph(
+def int16_graph(
     graph: onnx.ModelProto, samples: Sequence[Encoding], expected: FloatArray
 ) -> onnx.ModelProto:
-    """The graph in a file of half the size, if its numbers can be told in 16 bits."""
-    short = shortened(graph)
-    gap = np.abs(_embeddings(short, samples) - expected).max()
-    return short if gap <= _TOLERANCE_IN_16_BITS else graph
+    """The graph in a file of half the size, unless its numbers need more than 16 bits."""
+    smaller = stored_in_16_bits(graph)
+    gap = np.abs(embeddings(smaller, samples) - expected).max()
+    return smaller if gap <= _TOLERANCE_OF_16_BITS else graph
 
 
 def int8_graph(
     graph: onnx.ModelProto, samples: Sequence[Encoding], expected: FloatArray
 ) -> tuple[onnx.ModelProto, FloatArray]:
-    """The graph in 8 bits, if that does not change the embeddings much, and those it makes."""
+    """The graph in 8 bits, and the samples' embeddings by it, which must be close to torch's."""
     rounded = quantized(graph, samples, OUTPUTS)
-    # Rounding moves all texts a little in one direction; what is left of it differs by text.
-    rounded = moved_back(rounded, (_embeddings(rounded, samples) - expected).mean(axis=0))
-    found = _embeddings(rounded, samples)
+    found = embeddings(rounded, samples)
     cosines = (found * expected).sum(axis=1)
     if cosines.mean() < _LEAST_COSINE:
         raise CPTuningError(
@@ -91,7 +86,7 @@ def int8_graph(
     return rounded, found
 
 
-def _embeddings(graph: onnx.ModelProto, samples: Sequence[Encoding]) -> FloatArray:
-    """What a graph makes of the samples."""
-    embedding = session(graph.SerializeToString())
-    return np.concatenate([run(embedding, [sample])[0] for sample in samples])
+def embeddings(graph: onnx.ModelProto, samples: Sequence[Encoding]) -> FloatArray:
+    """The samples' embeddings by a graph."""
+    encoder = session(graph.SerializeToString())
+    return np.concatenate([run(encoder, [sample])[0] for sample in samples])
