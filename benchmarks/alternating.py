@@ -62,8 +62,8 @@ def alternate(
 
     ``rounds`` is their number, or a list with an argument for each of them (a seed, a split).
     Before the first round ``warm`` is called, or else every side once, untimed. ``after`` turns
-    what a side returned into what is kept of it (a score, for example), and is not timed. ``clock`` returns
-    seconds.
+    what a side returned into what is kept of it (a score, for example), and is not timed.
+    ``clock`` returns seconds.
     """
     arguments = [()] * rounds if isinstance(rounds, int) else [(value,) for value in rounds]
     if not arguments:
