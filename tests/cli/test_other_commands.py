@@ -170,7 +170,7 @@ def test_an_8_bit_export_can_go_without_its_second_look(run, pair_model, pairs, 
 def test_only_8_bits_have_a_second_look_to_go_without(run, pair_model, tmp_path):
     result = run("export", pair_model, "--no-second-look", "--output", tmp_path / "none")
     assert result.exit_code == 2
-    assert "Only an export with --int8 has a second look" in result.stderr
+    assert "--no-second-look needs --int8" in result.stderr
     assert not (tmp_path / "none").exists()
 
 

@@ -40,7 +40,7 @@ def export(
     if to != "onnx":
         raise CPTuningError(f"There is no export to {to!r}: use --to onnx.")
     if no_second_look and not int8:
-        raise CPTuningError("Only an export with --int8 has a second look to go without.")
+        raise CPTuningError("--no-second-look needs --int8: other exports have no second look.")
     classifier = load(model, device="cpu")
     if output is None:
         model = model.absolute()
