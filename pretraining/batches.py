@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pretraining.pairs import WORDS, LabelledPairs
 from pretraining.tokens import Tokens
 from pretraining.vocabulary import CLS, MASK, PAD, SEP, SPECIAL
 
@@ -80,6 +81,7 @@ class Drawer:
         device: torch.device | str,
         seed: int,
         rate: float = 0.2,
+        pairs: LabelledPairs | None = None,
     ) -> None:
         # int32: torch can't index with, or compare, every kind of unsigned number.
         self.ids = torch.from_numpy(tokens.ids.astype("int32")).to(device)
@@ -89,6 +91,12 @@ class Drawer:
         self.vocabulary_size = len(vocabulary)
         self.device, self.seed, self.rate = device, seed, rate
         self._generator = torch.Generator(device)
+        self.pairs: tuple[Tensor, Tensor, Tensor] | None = None
+        if pairs is not None:
+            words = [[vocabulary[word] for word in both] for both in WORDS.values()]
+            answers = torch.tensor(words)[torch.from_numpy(pairs.labels)]
+            sides = torch.from_numpy(pairs.a), torch.from_numpy(pairs.b), answers
+            self.pairs = tuple(tensor.to(device) for tensor in sides)  # type: ignore[assignment]
 
     def windows(self, step: int, rows: int, length: int) -> Batch:
         """Running text from the beginning of a sentence on, as long as the row; no padding."""
@@ -125,7 +133,20 @@ class Drawer:
             torch.where(turned[:, None], has_b, has_a),
             torch.where(turned[:, None], has_a, has_b),
         )
-        return self._laid_out((a, has_a), (b, has_b), relation, is_pair, after, apart)
+        answers = self.prompts.answers[relation]
+        return self._laid_out((a, has_a), (b, has_b), answers, is_pair, after, apart)
+
+    def labelled_pairs(self, step: int, rows: int) -> Batch:
+        """Pairs whose label is a word at the mask of a prompt; tokens are masked as well."""
+        assert self.pairs is not None
+        self._begin(step)
+        a, b, answers = self.pairs
+        chosen = self._below(len(a), rows)
+        a, b = a[chosen].long(), b[chosen].long()
+        after = self._chance(0.5, rows)
+        apart = after | self._chance(0.5, rows)
+        every = torch.ones_like(after)
+        return self._laid_out((a, a != PAD), (b, b != PAD), answers[chosen], every, after, apart)
 
     def _begin(self, step: int) -> None:
         self._generator.manual_seed(self.seed * 1_000_003 + step)
@@ -198,7 +219,7 @@ class Drawer:
         self,
         first: tuple[Tensor, Tensor],
         second: tuple[Tensor, Tensor],
-        relation: Tensor,
+        answers: Tensor,
         is_pair: Tensor,
         after: Tensor,
         apart: Tensor,
@@ -224,7 +245,7 @@ class Drawer:
         order = torch.argsort(~has, dim=1, stable=True)
         ids, has, types = (t.gather(1, order) for t in (ids, has, types))
         ids, types = ids.masked_fill(~has, PAD), types.masked_fill(~has, 0)
-        answer = p.answers[relation].gather(1, (~after).long()[:, None])
+        answer = answers.gather(1, (~after).long()[:, None])
         return self._masked(ids, types, has, torch.where(is_pair[:, None], answer, IGNORED))
 
     def _masked(

@@ -15,7 +15,7 @@ import json
 import lzma
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,8 +39,8 @@ SHORTEST = 5
 SAMPLED = 16
 COPY = 0.5
 HELD_OUT_ONE_IN = 250
-# Shards that compress to some 30 MB each.
-SHARD_CHARACTERS = 100_000_000
+# Shards that compress to some 25 MB each.
+SHARD_CHARACTERS = 80_000_000
 
 _WORD = re.compile(r"[^\W_]+")
 _DIRT = re.compile(
@@ -60,15 +60,15 @@ def clean(text: str) -> str:
     return _SPACE.sub(" ", _BRACKETS.sub("", text)).strip()
 
 
-def is_prose(text: str) -> bool:
-    """Whether there are words enough, and letters of the alphabet enough, to learn English from.
+def is_prose(text: str, fewest_words: int = FEWEST_WORDS) -> bool:
+    """Whether there are enough words, and enough letters of the alphabet, to learn English from.
 
     >>> is_prose("It rained all day and all night long."), is_prose("1 2 3 4 5 6 7 8 9 10")
     (True, False)
     """
     spaces = text.count(" ")
     letters = len(re.findall("[A-Za-z]", text))
-    return spaces + 1 >= FEWEST_WORDS and letters >= LEAST_LETTERS * (len(text) - spaces)
+    return spaces + 1 >= fewest_words and letters >= LEAST_LETTERS * (len(text) - spaces)
 
 
 class WordCodes(dict[str, int]):
@@ -162,12 +162,13 @@ class Document:
     fingerprint: Codes = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
 
-def prepared(raw: str, tests: TestSentences) -> Document:
+def prepared(raw: str, tests: TestSentences, fewest_words: int = FEWEST_WORDS) -> Document:
     """A document ready to train on, or the reason why it is not."""
     text, cut = tests.cut_from(clean(raw))
-    if not is_prose(text):
+    if not is_prose(text, fewest_words):
         return Document("", "no prose", cut)
-    numbers = runs(word_codes(text), RUN)
+    codes = word_codes(text)
+    numbers = runs(codes, min(RUN, len(codes)))
     # Which runs are remembered depends on the runs alone, so that copies are seen anywhere.
     sampled = np.unique(numbers[numbers % np.uint64(SAMPLED) == 0])
     return Document(text, "", cut, sampled if len(sampled) else numbers[:1])
@@ -212,11 +213,19 @@ def test_sentences(folder: Path) -> TestSentences:
     for path in files:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for row in map(json.loads, lines):
-                texts += [row["text_a"], *([row["text_b"]] if "text_b" in row else [])]
+                # Tagging sets hold words instead of a text.
+                texts.append(row["text_a"] if "text_a" in row else " ".join(row["tokens"]))
+                texts += [row["text_b"]] if "text_b" in row else []
     return TestSentences.of(texts)
 
 
-def prepare(raw: Path, output: Path, tests: TestSentences, workers: int = 2) -> dict[str, object]:
+def prepare(
+    raw: Path,
+    output: Path,
+    tests: TestSentences,
+    workers: int = 2,
+    fewest_words: int = FEWEST_WORDS,
+) -> dict[str, object]:
     """Write the training shards, the held-out file and the report."""
     output.mkdir(parents=True, exist_ok=True)
     sources = sorted([*raw.glob("*.txt.zst"), *raw.glob("*.txt")])
@@ -224,11 +233,12 @@ def prepare(raw: Path, output: Path, tests: TestSentences, workers: int = 2) -> 
         raise SystemExit(f"{raw} has no .txt.zst or .txt file.")
     counts: dict[str, Counter[str]] = {}
     copies, shards = Copies(), Shards(output)
+    work = partial(prepared, tests=tests, fewest_words=fewest_words)
     with ProcessPoolExecutor(workers) as pool, (output / "heldout.jsonl").open("w") as held_out:
         for path in sources:
             name = path.name.split(".")[0]
             count = counts[name] = Counter()
-            for document in _in_chunks(pool, read_documents(path), tests):
+            for document in _in_chunks(pool, read_documents(path), work):
                 count["read"] += 1
                 count["words cut as test text"] += document.cut_words
                 count["documents with test text"] += document.cut_words > 0
@@ -251,9 +261,8 @@ def prepare(raw: Path, output: Path, tests: TestSentences, workers: int = 2) -> 
 
 
 def _in_chunks(
-    pool: ProcessPoolExecutor, documents: Iterator[str], tests: TestSentences
+    pool: ProcessPoolExecutor, documents: Iterator[str], work: Callable[[str], Document]
 ) -> Iterator[Document]:
-    work = partial(prepared, tests=tests)
     # Some at a time: the pool would otherwise read a whole source into memory.
     while some := list(islice(documents, 20_000)):
         yield from pool.map(work, some, chunksize=500)
@@ -294,8 +303,12 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--tests", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--fewest-words", type=int, default=FEWEST_WORDS, help="drop documents with fewer words"
+    )
     chosen = parser.parse_args()
-    prepare(chosen.raw, chosen.output, test_sentences(chosen.tests), chosen.workers)
+    tests = test_sentences(chosen.tests)
+    prepare(chosen.raw, chosen.output, tests, chosen.workers, chosen.fewest_words)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from pretraining.model import MaskedLM, to_transformers
 from pretraining.train import CHECKPOINT, Recipe
 from pretraining.vocabulary import save_for_transformers
 
+_MODULES = "sentence_transformers.models"
+
 
 def read_model(folder: Path) -> MaskedLM:
     """The model of a checkpoint."""
@@ -35,7 +37,7 @@ def read_model(folder: Path) -> MaskedLM:
 def as_transformers(model: MaskedLM) -> BertForMaskedLM:
     """The same model in transformers' own class."""
     bert = BertForMaskedLM(model.shape.config())
-    weights = to_transformers(model.state_dict())
+    weights = to_transformers(model.encoder_state())
     missing, unknown = bert.load_state_dict(weights, strict=False)
     # The decoder is tied to the input table and the bias: it has no weights of its own.
     left = [name for name in missing if not name.startswith("cls.predictions.decoder")]
@@ -48,9 +50,40 @@ def as_transformers(model: MaskedLM) -> BertForMaskedLM:
 
 def export(checkpoint: Path, tokenizer: Path, output: Path) -> None:
     """Write a folder that ``AutoModelForMaskedLM`` and ``AutoTokenizer`` load."""
-    bert = as_transformers(read_model(checkpoint))
-    bert.half().save_pretrained(output)
+    model = read_model(checkpoint)
+    as_transformers(model).half().save_pretrained(output)
+    save_sentence_head(model, output)
     save_for_transformers(Tokenizer.from_file(str(tokenizer / "tokenizer.json")), output)
+
+
+def save_sentence_head(model: MaskedLM, output: Path) -> None:
+    """Make the folder one of sentence-transformers, too: mean pooling, then a linear map."""
+    dense = model.sentence.dense
+    (output / "1_Pooling").mkdir()
+    (output / "2_Dense").mkdir()
+    width = dense.in_features
+    files = {
+        "modules.json": [
+            {"idx": number, "name": str(number), "path": path, "type": f"{_MODULES}.{kind}"}
+            for number, (path, kind) in enumerate(
+                (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense"))
+            )
+        ],
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": width,
+            "pooling_mode_mean_tokens": True,
+        },
+        "2_Dense/config.json": {
+            "in_features": width,
+            "out_features": width,
+            "bias": True,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        },
+    }
+    for name, content in files.items():
+        (output / name).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+    weights = {f"linear.{n}": value.half() for n, value in dense.state_dict().items()}
+    save_file(weights, output / "2_Dense/model.safetensors")
 
 
 def pack_into_package(folder: Path, package: Path) -> None:

@@ -24,6 +24,8 @@ class Shape:
     heads: int = 6
     inner: int = 1536
     positions: int = 512
+    sentence_table: bool = False
+    """Whether the sentence head has a vector of its own for every word piece."""
 
     def config(self) -> BertConfig:
         """The same for transformers."""
@@ -67,8 +69,27 @@ class Layer(nn.Module):
         return out
 
 
+class SentenceHead(nn.Module):
+    """Token vectors to one vector per text: W · mean(h) + b, plus the mean of a word table."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.dense = nn.Linear(shape.width, shape.width)
+        self.words = nn.Embedding(shape.vocabulary, shape.width) if shape.sentence_table else None
+
+    def forward(self, hidden: Tensor, ids: Tensor, is_text: Tensor) -> Tensor:
+        """The vectors of the rows; only positions where ``is_text`` is true are read."""
+        weights = is_text.float() / is_text.sum(1, keepdim=True).clamp(min=1)
+        vectors: Tensor = self.dense((hidden.float() * weights[..., None]).sum(1))
+        if self.words is None:
+            return vectors
+        return vectors + functional.embedding_bag(
+            ids, self.words.weight, per_sample_weights=weights, mode="sum"
+        )
+
+
 class MaskedLM(nn.Module):
-    """The language model; its input table is its decoder too."""
+    """The language model, whose input table is its decoder too, with a head for sentences."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -81,7 +102,10 @@ class MaskedLM(nn.Module):
         self.transform = nn.Linear(shape.width, shape.width)
         self.transform_norm = nn.LayerNorm(shape.width, eps=LAYER_NORM_EPSILON)
         self.bias = nn.Parameter(torch.zeros(shape.vocabulary))
+        self.sentence = SentenceHead(shape)
         self.apply(_initialise)
+        if self.sentence.words is not None:
+            nn.init.zeros_(self.sentence.words.weight)
 
     def forward(
         self, ids: Tensor, types: Tensor, attended: Tensor | None, columns: Tensor
@@ -93,12 +117,21 @@ class MaskedLM(nn.Module):
         self, ids: Tensor, types: Tensor, attended: Tensor | None, columns: Tensor
     ) -> Tensor:
         """The last layer's vectors at the wanted columns."""
+        x = self.encoded(ids, types, attended)
+        return x.gather(1, columns[:, :, None].expand(-1, -1, x.shape[2]))
+
+    def encoded(self, ids: Tensor, types: Tensor, attended: Tensor | None) -> Tensor:
+        """The last layer's vectors, (rows, columns, width)."""
         x: Tensor = self.words(ids) + self.segments(types) + self.positions.weight[: ids.shape[1]]
         x = self.embedding_norm(x)
         mask = None if attended is None else attended[:, None, None, :]
         for layer in self.layers:
             x = layer(x, mask)
-        return x.gather(1, columns[:, :, None].expand(-1, -1, x.shape[2]))
+        return x
+
+    def encoder_state(self) -> dict[str, Tensor]:
+        """The weights of the language model alone."""
+        return {n: w for n, w in self.state_dict().items() if not n.startswith("sentence.")}
 
     def decoded(self, x: Tensor) -> Tensor:
         """The head: vectors to logits."""
@@ -158,7 +191,7 @@ def to_transformers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 def from_transformers(weights: dict[str, Tensor], model: MaskedLM) -> dict[str, Tensor]:
     """The inverse, for a model of the right shape."""
     named = {}
-    for name in model.state_dict():
+    for name in model.encoder_state():
         if ".qkv." in name:
             _, number, _, kind = name.split(".")
             thirds = [weights[f"bert.encoder.layer.{number}.{part}.{kind}"] for part in _QKV]

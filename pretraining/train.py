@@ -1,10 +1,12 @@
 """Pre-training within a budget of seconds or steps; stopped at any point, it goes on from there.
 
     python -m pretraining.train TOKENS TOKENIZER OUTPUT --seconds 900 [--stop-after 560]
+        [--targets TARGETS] [--pairs PAIRS.npz] [--cycle text:128 sentences:32 ...]
 
 TOKENS and TOKENIZER are the folders that ``pretraining.tokens`` and ``pretraining.vocabulary``
-wrote. OUTPUT gets ``checkpoint.safetensors`` and ``log.jsonl``; started again, the command
-continues from the checkpoint. The learning rate follows the share of the budget that is spent, so
+wrote, TARGETS and PAIRS what ``pretraining.targets`` and ``pretraining.pairs`` did. OUTPUT gets
+``checkpoint.safetensors`` and ``log.jsonl``; started again, the command continues from the
+checkpoint. The learning rate follows the share of the budget that is spent, so
 a run ends with a small one however fast the machine is.
 """
 
@@ -19,19 +21,23 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
 from pretraining.batches import IGNORED, Batch, Drawer
+from pretraining.distillation import SentenceBatch, SentenceDrawer, distillation_loss
 from pretraining.model import MaskedLM, Shape, from_transformers
 from pretraining.optimizer import optimizers_for
+from pretraining.pairs import LabelledPairs
+from pretraining.targets import read_weights
 from pretraining.tokens import Tokens
 
 CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_EVERY = 1000
 LOG_EVERY = 50
+_LOGGED = ("masked", "relation", "pairs", "sentences")
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,8 @@ class Recipe:
 
     seed: int = 0
     start: str = ""
-    """A folder that ``pretraining.export`` wrote, whose weights are the start; else at random."""
+    """A folder that ``pretraining.export`` wrote, whose weights are the start; else at random.
+    The sentence head always starts at random."""
     seconds: float = 0.0
     """The budget; 0: it is ``steps``."""
     steps: int = 0
@@ -51,18 +58,32 @@ class Recipe:
     clip: float = 1.0
     masked: float = 0.2
     relation_weight: float = 0.5
+    sentence_weight: float = 1.0
     tokens_a_step: int = 131_072
-    # What the steps read in turn: windows of that length, or (0) sentences and pairs.
-    cycle: tuple[int, ...] = (128, 0, 128, 512, 128, 128, 0, 128)
+    cycle: tuple[str, ...] = (
+        *("text:128", "relations", "text:128", "text:512"),
+        *("text:128", "text:128", "relations", "text:128"),
+    )
+    """What the steps read in turn: "text:LENGTH", windows of running text with masked tokens;
+    "relations", sentences and unlabelled pairs; "pairs", labelled ones; "sentences:LENGTH",
+    texts with the teachers' vectors."""
     sentence_length: int = 96
     # The model.
     width: int = 384
     layers: int = 12
     heads: int = 6
+    sentence_table: bool = False
 
     def shape(self, vocabulary: int) -> Shape:
         """The model's size."""
-        return Shape(vocabulary, self.width, self.layers, self.heads, 4 * self.width)
+        return Shape(
+            vocabulary,
+            self.width,
+            self.layers,
+            self.heads,
+            4 * self.width,
+            sentence_table=self.sentence_table,
+        )
 
     def rate_at(self, spent: float) -> float:
         """The learning rate when that share of the budget is spent: up, then down to nothing.
@@ -98,6 +119,12 @@ def losses(
     return masked, each[:, -1].sum() / counted[:, -1].sum().clamp(min=1)
 
 
+def sentence_loss(model: MaskedLM, batch: SentenceBatch) -> Tensor:
+    """How far the vectors of some texts are from the teacher's."""
+    hidden = model.encoded(batch.ids, torch.zeros_like(batch.ids), batch.attended)
+    return distillation_loss(model.sentence(hidden, batch.ids, batch.is_text), batch.targets)
+
+
 class Trainer:
     """A model in training: its optimisers, its place in the budget, its log."""
 
@@ -109,13 +136,15 @@ class Trainer:
         *,
         device: str,
         clock: Callable[[], float] = time.perf_counter,
+        sentences: SentenceDrawer | None = None,
     ) -> None:
         self.recipe, self.drawer, self.folder, self.clock = recipe, drawer, folder, clock
+        self.sentences = sentences
         torch.manual_seed(recipe.seed)
         self.model = MaskedLM(recipe.shape(drawer.vocabulary_size)).to(device)
         if recipe.start:
-            weights = load_file(Path(recipe.start) / "model.safetensors")
-            self.model.load_state_dict(from_transformers(weights, self.model))
+            weights = read_weights(Path(recipe.start))
+            self.model.load_state_dict(from_transformers(weights, self.model), strict=False)
         self.on_gpu = device.startswith("cuda")
         self.optimizers = optimizers_for(
             self.model, recipe.optimizer, decay=recipe.decay, fused=self.on_gpu
@@ -124,6 +153,7 @@ class Trainer:
         if self.on_gpu:
             # Layers are alike: compiled one by one, they share the result. One graph a length;
             # without dynamic=False the second length would make it a general, slower one.
+            torch._dynamo.config.recompile_limit = 64
             for layer in self.model.layers:
                 layer.compile(dynamic=False)
             self._token_losses = torch.compile(token_losses, dynamic=False)
@@ -132,19 +162,40 @@ class Trainer:
         if (folder / CHECKPOINT).is_file():
             self._load()
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int) -> Batch | SentenceBatch:
         """What a step reads."""
-        kind = self.recipe.cycle[step % len(self.recipe.cycle)]
-        length = kind or self.recipe.sentence_length
+        kind, _, number = self.recipe.cycle[step % len(self.recipe.cycle)].partition(":")
+        length = int(number or self.recipe.sentence_length)
         rows = max(1, self.recipe.tokens_a_step // length)
-        draw = self.drawer.windows if kind else self.drawer.sentences
+        if kind == "sentences":
+            assert self.sentences is not None
+            return self.sentences.draw(step, rows, length)
+        if kind == "pairs":
+            return self.drawer.labelled_pairs(step, rows)
+        draw = self.drawer.windows if kind == "text" else self.drawer.sentences
         return draw(step, rows, length)
+
+    def losses(self, step: int) -> tuple[Tensor, Tensor]:
+        """What a step minimises, and a row for the log: masked, relation, pairs, sentences."""
+        batch = self.batch(step)
+        with self._autocast():
+            if isinstance(batch, SentenceBatch):
+                loss = sentence_loss(self.model, batch)
+                return self.recipe.sentence_weight * loss, _log_row(sentences=loss)
+            masked, relation = losses(self.model, batch, self._token_losses)
+        if not batch.has_relations:
+            return masked, _log_row(masked=masked)
+        kind = (
+            "pairs" if self.recipe.cycle[step % len(self.recipe.cycle)] == "pairs" else "relation"
+        )
+        row = _log_row(masked=masked, **{kind: relation})
+        return masked + self.recipe.relation_weight * relation, row
 
     def run(self, stop_after: float = float("inf")) -> None:
         """Train until the budget, or this call's share of it, is spent; then write a checkpoint."""
         self._warm_up()
         recipe, begun = self.recipe, self.clock()
-        sums = torch.zeros(4, device=self.drawer.device)
+        sums = torch.zeros(len(_LOGGED), 3, device=self.drawer.device)
         while True:
             here = self.clock() - begun
             elapsed = self.spent_before + here
@@ -165,41 +216,56 @@ class Trainer:
         return torch.autocast("cuda", torch.bfloat16) if self.on_gpu else nullcontext()
 
     def _step(self, rate: float) -> Tensor:
-        """One move of the weights; the two losses and how often they were counted."""
-        batch = self.batch(self.step)
-        with self._autocast():
-            masked, relation = losses(self.model, batch, self._token_losses)
-        (masked + self.recipe.relation_weight * relation).backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        """One move of the weights; a row for the log."""
+        loss, row = self.losses(self.step)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        row[:, 2] = norm * row[:, 1]
         for optimizer in self.optimizers.values():
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        one = torch.ones_like(masked)
-        return torch.stack([masked, one, relation, one * batch.has_relations]).detach()
+        return row
 
     def _warm_up(self) -> None:
         """Compile what will run, before the clock does."""
         if not self.on_gpu:
             return
         for step in range(len(self.recipe.cycle)):
-            with self._autocast():
-                masked, relation = losses(self.model, self.batch(step), self._token_losses)
-            (masked + relation).backward()
+            loss, _ = self.losses(step)
+            loss.backward()
         self.model.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
 
+    @torch.no_grad()
+    def held_out_cosine(self, rows: int = 4096) -> float:
+        """The mean cosine of student and teacher on texts that were held out."""
+        assert self.sentences is not None
+        batch = self.sentences.held_out_batch(rows)
+        with self._autocast():
+            hidden = self.model.encoded(batch.ids, torch.zeros_like(batch.ids), batch.attended)
+            found = self.model.sentence(hidden, batch.ids, batch.is_text).float()
+        return float(functional.cosine_similarity(found, batch.targets.float()).mean())
+
     def _log(self, elapsed: float, rate: float, sums: Tensor) -> None:
-        masked, count, relation, pairs = sums.tolist()
+        means: dict[str, float | None] = {}
+        norms: dict[str, float] = {}
+        for name, (total, count, norm) in zip(_LOGGED, sums.tolist(), strict=True):
+            means[name] = round(total / count, 4) if count else None
+            if count:
+                norms[name] = round(norm / count, 3)
         line = {
             "step": self.step,
             "seconds": round(elapsed, 1),
             "tokens": self.step * self.recipe.tokens_a_step,
             "rate": round(rate, 6),
-            "loss": round(masked / count, 4),
-            "relation": round(relation / pairs, 4) if pairs else None,
+            "loss": means.pop("masked"),
+            **means,
+            "gradients": norms,
         }
+        if self.sentences is not None and self.step % (10 * LOG_EVERY) == 0:
+            line["cosine"] = round(self.held_out_cosine(), 4)
         with (self.folder / "log.jsonl").open("a") as log:
             log.write(json.dumps(line) + "\n")
         print(json.dumps(line), flush=True)
@@ -239,6 +305,16 @@ class Trainer:
         self.step, self.spent_before = int(facts["step"]), float(facts["spent"])
 
 
+def _log_row(**losses: Tensor) -> Tensor:
+    """Losses, how many (0 or 1), and room for the gradient's norm, in the order of ``_LOGGED``."""
+    [first, *_] = losses.values()
+    rows = first.new_zeros(len(_LOGGED), 3, dtype=torch.float32)
+    for name, loss in losses.items():
+        rows[_LOGGED.index(name), 0] = loss.detach()
+        rows[_LOGGED.index(name), 1] = 1
+    return rows
+
+
 def main() -> None:
     """Run from the command line; every field of the recipe is an option."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -248,10 +324,14 @@ def main() -> None:
     parser.add_argument("--stop-after", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     for field in fields(Recipe):
-        if field.name != "cycle":
+        if field.name == "sentence_table":
+            parser.add_argument("--sentence-table", action="store_true")
+        elif field.name != "cycle":
             option = f"--{field.name.replace('_', '-')}"
             parser.add_argument(option, type=type(field.default), default=field.default)
-    parser.add_argument("--cycle", type=int, nargs="+", default=Recipe.cycle)
+    parser.add_argument("--cycle", nargs="+", default=Recipe.cycle)
+    parser.add_argument("--targets", type=Path, help="texts with teachers' vectors")
+    parser.add_argument("--pairs", type=Path, help="labelled pairs")
     chosen = vars(parser.parse_args())
     chosen["cycle"] = tuple(chosen["cycle"])
     recipe = Recipe(**{field.name: chosen[field.name] for field in fields(Recipe)})
@@ -265,8 +345,24 @@ def main() -> None:
         device=chosen["device"],
         seed=recipe.seed,
         rate=recipe.masked,
+        pairs=LabelledPairs.load(chosen["pairs"]) if chosen["pairs"] else None,
     )
-    Trainer(recipe, drawer, chosen["output"], device=chosen["device"]).run(chosen["stop_after"])
+    lengths = {int(kind[10:]) for kind in recipe.cycle if kind.startswith("sentences:")}
+    sentences = None
+    if lengths:
+        if not chosen["targets"]:
+            parser.error("a cycle with sentences needs --targets")
+        sentences = SentenceDrawer.load(
+            chosen["targets"],
+            vocabulary,
+            tuple(lengths),
+            device=chosen["device"],
+            seed=recipe.seed,
+        )
+    trainer = Trainer(
+        recipe, drawer, chosen["output"], device=chosen["device"], sentences=sentences
+    )
+    trainer.run(chosen["stop_after"])
 
 
 if __name__ == "__main__":

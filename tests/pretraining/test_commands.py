@@ -66,10 +66,10 @@ def test_the_recipe_from_end_to_end(tmp_path):
         "--tokens-a-step",
         "512",
         "--cycle",
-        "64",
-        "0",
+        "text:64",
+        "relations",
     ]
-    more = ["--device", "cpu", "--steps", 60, *tiny, "--cycle", 64, 0]
+    more = ["--device", "cpu", "--steps", 60, *tiny]
     run("train", tokens, vocabulary, tmp_path / "run", *more, "--stop-after", 0)
     run("train", tokens, vocabulary, tmp_path / "run", *more)
     run("export", tmp_path / "run", vocabulary, tmp_path / "bert")
