@@ -10,12 +10,13 @@ import shutil
 from pathlib import Path
 
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from transformers import BertForMaskedLM
 
 from cptuning.backbone.packing import pack
 from pretraining.model import MaskedLM, to_transformers
+from pretraining.targets import SENTENCE_WEIGHTS, read_weights
 from pretraining.train import CHECKPOINT, Recipe
 from pretraining.vocabulary import save_for_transformers
 
@@ -57,7 +58,7 @@ def export(checkpoint: Path, tokenizer: Path, output: Path) -> None:
 
 
 def save_sentence_head(model: MaskedLM, output: Path) -> None:
-    """Make the folder one of sentence-transformers, too: mean pooling, then a linear map."""
+    """Make the folder one that sentence-transformers loads, too: mean pooling, a linear map."""
     dense = model.sentence.dense
     (output / "1_Pooling").mkdir()
     (output / "2_Dense").mkdir()
@@ -83,13 +84,12 @@ def save_sentence_head(model: MaskedLM, output: Path) -> None:
     for name, content in files.items():
         (output / name).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
     weights = {f"linear.{n}": value.half() for n, value in dense.state_dict().items()}
-    save_file(weights, output / "2_Dense/model.safetensors")
+    save_file(weights, output / SENTENCE_WEIGHTS)
 
 
 def pack_into_package(folder: Path, package: Path) -> None:
     """Write the packed weights, the configuration and the tokenizer where the package has them."""
-    weights = load_file(folder / "model.safetensors")
-    save_file(pack(weights), package / "model.packed.safetensors")
+    save_file(pack(read_weights(folder)), package / "model.packed.safetensors")
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(folder / name, package / name)
 

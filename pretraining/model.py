@@ -24,8 +24,6 @@ class Shape:
     heads: int = 6
     inner: int = 1536
     positions: int = 512
-    sentence_table: bool = False
-    """Whether the sentence head has a vector of its own for every word piece."""
 
     def config(self) -> BertConfig:
         """The same for transformers."""
@@ -70,22 +68,17 @@ class Layer(nn.Module):
 
 
 class SentenceHead(nn.Module):
-    """Token vectors to one vector per text: W · mean(h) + b, plus the mean of a word table."""
+    """Token vectors to one vector per text: W · mean(h) + b."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.dense = nn.Linear(shape.width, shape.width)
-        self.words = nn.Embedding(shape.vocabulary, shape.width) if shape.sentence_table else None
 
-    def forward(self, hidden: Tensor, ids: Tensor, is_text: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, is_text: Tensor) -> Tensor:
         """The vectors of the rows; only positions where ``is_text`` is true are read."""
         weights = is_text.float() / is_text.sum(1, keepdim=True).clamp(min=1)
         vectors: Tensor = self.dense((hidden.float() * weights[..., None]).sum(1))
-        if self.words is None:
-            return vectors
-        return vectors + functional.embedding_bag(
-            ids, self.words.weight, per_sample_weights=weights, mode="sum"
-        )
+        return vectors
 
 
 class MaskedLM(nn.Module):
@@ -104,8 +97,6 @@ class MaskedLM(nn.Module):
         self.bias = nn.Parameter(torch.zeros(shape.vocabulary))
         self.sentence = SentenceHead(shape)
         self.apply(_initialise)
-        if self.sentence.words is not None:
-            nn.init.zeros_(self.sentence.words.weight)
 
     def forward(
         self, ids: Tensor, types: Tensor, attended: Tensor | None, columns: Tensor
@@ -189,8 +180,8 @@ def to_transformers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def from_transformers(weights: dict[str, Tensor], model: MaskedLM) -> dict[str, Tensor]:
-    """The inverse, for a model of the right shape."""
-    named = {}
+    """The inverse, for a model of the right shape; a sentence head keeps its names."""
+    named = {name: value for name, value in weights.items() if name.startswith("sentence.")}
     for name in model.encoder_state():
         if ".qkv." in name:
             _, number, _, kind = name.split(".")

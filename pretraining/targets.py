@@ -35,6 +35,7 @@ TEACHER_LONGEST = 160
 # Texts of one to four sentences: most things that people classify are that long.
 SENTENCES_PER_TEXT = (1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
 TOKENS_PER_BATCH = 1 << 17
+SENTENCE_WEIGHTS = "2_Dense/model.safetensors"
 _WEIGHTS = "model.safetensors"
 
 
@@ -105,16 +106,25 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights in a folder, plain or packed as those in our package are."""
+    """The weights in a folder, plain or packed as those in our package are.
+
+    Those of a sentence head, if the folder has one, are called ``sentence.dense.…``.
+    """
     packed = folder / "model.packed.safetensors"
-    return unpack(load_file(packed)) if packed.is_file() else load_file(folder / _WEIGHTS)
+    if packed.is_file():
+        return unpack(load_file(packed))
+    weights = load_file(folder / _WEIGHTS)
+    if (folder / SENTENCE_WEIGHTS).is_file():
+        head = load_file(folder / SENTENCE_WEIGHTS)
+        weights |= {name.replace("linear", "sentence.dense"): w for name, w in head.items()}
+    return weights
 
 
 def load_teacher(folder: Path, device: str) -> BertModel:
     """A teacher's encoder."""
     model = BertModel(BertConfig.from_pretrained(folder), add_pooling_layer=False)
     weights = read_weights(folder)
-    model.load_state_dict({n: w for n, w in weights.items() if not n.startswith("pooler.")})
+    model.load_state_dict({n: w for n, w in weights.items() if n in model.state_dict()})
     model.requires_grad_(False).eval()
     torch.nn.Module.to(model, device)
     return model

@@ -47,7 +47,7 @@ class Recipe:
     seed: int = 0
     start: str = ""
     """A folder that ``pretraining.export`` wrote, whose weights are the start; else at random.
-    The sentence head always starts at random."""
+    So does a sentence head that the folder does not have."""
     seconds: float = 0.0
     """The budget; 0: it is ``steps``."""
     steps: int = 0
@@ -72,18 +72,10 @@ class Recipe:
     width: int = 384
     layers: int = 12
     heads: int = 6
-    sentence_table: bool = False
 
     def shape(self, vocabulary: int) -> Shape:
         """The model's size."""
-        return Shape(
-            vocabulary,
-            self.width,
-            self.layers,
-            self.heads,
-            4 * self.width,
-            sentence_table=self.sentence_table,
-        )
+        return Shape(vocabulary, self.width, self.layers, self.heads, 4 * self.width)
 
     def rate_at(self, spent: float) -> float:
         """The learning rate when that share of the budget is spent: up, then down to nothing.
@@ -122,7 +114,7 @@ def losses(
 def sentence_loss(model: MaskedLM, batch: SentenceBatch) -> Tensor:
     """How far the vectors of some texts are from the teacher's."""
     hidden = model.encoded(batch.ids, torch.zeros_like(batch.ids), batch.attended)
-    return distillation_loss(model.sentence(hidden, batch.ids, batch.is_text), batch.targets)
+    return distillation_loss(model.sentence(hidden, batch.is_text), batch.targets)
 
 
 class Trainer:
@@ -245,7 +237,7 @@ class Trainer:
         batch = self.sentences.held_out_batch(rows)
         with self._autocast():
             hidden = self.model.encoded(batch.ids, torch.zeros_like(batch.ids), batch.attended)
-            found = self.model.sentence(hidden, batch.ids, batch.is_text).float()
+            found = self.model.sentence(hidden, batch.is_text).float()
         return float(functional.cosine_similarity(found, batch.targets.float()).mean())
 
     def _log(self, elapsed: float, rate: float, sums: Tensor) -> None:
@@ -324,9 +316,7 @@ def main() -> None:
     parser.add_argument("--stop-after", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     for field in fields(Recipe):
-        if field.name == "sentence_table":
-            parser.add_argument("--sentence-table", action="store_true")
-        elif field.name != "cycle":
+        if field.name != "cycle":
             option = f"--{field.name.replace('_', '-')}"
             parser.add_argument(option, type=type(field.default), default=field.default)
     parser.add_argument("--cycle", nargs="+", default=Recipe.cycle)

@@ -127,3 +127,22 @@ def test_documents_are_read_from_every_kind_of_file(tmp_path):
 def test_a_folder_without_test_sets_is_refused(tmp_path):
     with pytest.raises(SystemExit, match="no NAME/test"):
         test_sentences(tmp_path)
+
+
+def test_short_documents_are_kept_where_they_are_asked_for_and_copies_of_them_go():
+    assert prepared("Where is it?", NOTHING).dropped == "no prose"
+    first, again = (
+        prepared(text, NOTHING, fewest_words=2) for text in ("Where is it?", "where is it")
+    )
+    assert first.text == "Where is it?"
+    copies = Copies()
+    assert not copies.has(first.fingerprint)
+    assert copies.has(again.fingerprint)
+
+
+def test_test_sentences_of_tagging_sets_are_their_words(tmp_path):
+    (tmp_path / "NER").mkdir()
+    with gzip.open(tmp_path / "NER/test.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"tokens": ["Ada", "Lovelace", "lived", "in", "London"]}) + "\n")
+    text, cut = test_sentences(tmp_path).cut_from("Yes: Ada Lovelace lived in London, they say.")
+    assert (text, cut) == ("Yes: , they say.", 5)
