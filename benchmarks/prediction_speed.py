@@ -56,8 +56,6 @@ def matrix_products(encoder: OnnxEncoder) -> Contender:
         if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in shapes:
             continue
         shape = shapes[node.input[1]]
-        if len(shape) == 3:  # A matrix for each head: as much work as one for all of them.
-            shape = (shape[1], shape[0] * shape[2])
         width, made = shape if node.op_type == "MatMul" else shape[::-1]  # linear layers' own
         kind = "texts" if node.input[0] in one_row else "tokens"
         if (kind, width) not in latest:
