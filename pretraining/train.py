@@ -33,6 +33,7 @@ from pretraining.optimizer import optimizers_for
 from pretraining.pairs import LabelledPairs
 from pretraining.targets import read_weights
 from pretraining.tokens import Tokens
+from pretraining.vocabulary import MASK
 
 CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_EVERY = 1000
@@ -59,6 +60,9 @@ class Recipe:
     masked: float = 0.2
     relation_weight: float = 0.5
     sentence_weight: float = 1.0
+    reference: str = ""
+    """A folder with a language model; the masks of prompts behind texts are to say its words."""
+    reference_weight: float = 1.0
     tokens_a_step: int = 131_072
     cycle: tuple[str, ...] = (
         *("text:128", "relations", "text:128", "text:512"),
@@ -111,10 +115,29 @@ def losses(
     return masked, each[:, -1].sum() / counted[:, -1].sum().clamp(min=1)
 
 
-def sentence_loss(model: MaskedLM, batch: SentenceBatch) -> Tensor:
-    """How far the vectors of some texts are from the teacher's."""
-    hidden = model.encoded(batch.ids, torch.zeros_like(batch.ids), batch.attended)
-    return distillation_loss(model.sentence(hidden, batch.is_text), batch.targets)
+def sentence_loss(
+    model: MaskedLM, batch: SentenceBatch, reference: MaskedLM | None = None, weight: float = 1.0
+) -> Tensor:
+    """How far the vectors of some texts are from the teacher's.
+
+    With a reference, KL(reference ‖ model) of the words at the prompts' masks is added. Without
+    it nothing asks for a word there, and these masks forget what they mean.
+    """
+    types = torch.zeros_like(batch.ids)
+    hidden = model.encoded(batch.ids, types, batch.attended)
+    loss = distillation_loss(model.sentence(hidden, batch.is_text), batch.targets)
+    if reference is None:
+        return loss
+    is_mask = batch.ids == MASK
+    rows = torch.arange(len(types), device=types.device)
+    columns = is_mask.float().argmax(1)
+    found = model.decoded(hidden[rows, columns]).float().log_softmax(-1)
+    with torch.no_grad():
+        known = reference.encoded(batch.ids, types, batch.attended)
+        wanted = reference.decoded(known[rows, columns]).float().log_softmax(-1)
+    each = functional.kl_div(found, wanted, reduction="none", log_target=True).sum(-1)
+    prompted = is_mask.any(1)
+    return loss + weight * (each * prompted).sum() / prompted.sum().clamp(min=1)
 
 
 class Trainer:
@@ -137,6 +160,11 @@ class Trainer:
         if recipe.start:
             weights = read_weights(Path(recipe.start))
             self.model.load_state_dict(from_transformers(weights, self.model), strict=False)
+        self.reference: MaskedLM | None = None
+        if recipe.reference:
+            self.reference = MaskedLM(self.model.shape).to(device).requires_grad_(False)
+            weights = read_weights(Path(recipe.reference))
+            self.reference.load_state_dict(from_transformers(weights, self.reference), strict=False)
         self.on_gpu = device.startswith("cuda")
         self.optimizers = optimizers_for(
             self.model, recipe.optimizer, decay=recipe.decay, fused=self.on_gpu
@@ -146,7 +174,8 @@ class Trainer:
             # Layers are alike: compiled one by one, they share the result. One graph a length;
             # without dynamic=False the second length would make it a general, slower one.
             torch._dynamo.config.recompile_limit = 64
-            for layer in self.model.layers:
+            known = list(self.reference.layers) if self.reference else []
+            for layer in [*self.model.layers, *known]:
                 layer.compile(dynamic=False)
             self._token_losses = torch.compile(token_losses, dynamic=False)
         self.step, self.spent_before = 0, 0.0
@@ -172,7 +201,8 @@ class Trainer:
         batch = self.batch(step)
         with self._autocast():
             if isinstance(batch, SentenceBatch):
-                loss = sentence_loss(self.model, batch)
+                weight = self.recipe.reference_weight
+                loss = sentence_loss(self.model, batch, self.reference, weight)
                 return self.recipe.sentence_weight * loss, _log_row(sentences=loss)
             masked, relation = losses(self.model, batch, self._token_losses)
         if not batch.has_relations:

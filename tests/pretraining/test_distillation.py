@@ -26,7 +26,7 @@ from pretraining.model import SentenceHead, Shape
 from pretraining.pairs import SETS, WORDS, LabelledPairs, read_pairs, tokenize_pairs
 from pretraining.targets import Rows, centred, embedded, load_teacher, read_weights, texts_of
 from pretraining.tokens import sentences_of, tokenize
-from pretraining.train import Recipe, Trainer
+from pretraining.train import Recipe, Trainer, sentence_loss
 from pretraining.vocabulary import CLS, MASK, PAD, SEP, learn_vocabulary, save_for_transformers
 
 ROOT = Path(__file__).parents[2]
@@ -298,6 +298,39 @@ def test_the_student_comes_near_its_teacher(trainer):
     line = json.loads(line)
     assert line["pairs"] > 0
     assert set(line["gradients"]) == {"masked", "pairs", "sentences"}
+
+
+def test_the_masks_of_prompts_keep_the_words_of_the_reference(trainer, tokenizer, tmp_path):
+    first = trainer("first", cycle=("text:32",), steps=60)
+    first.run()
+    save_for_transformers(tokenizer, tmp_path / "tokenizer")
+    export(first.folder, tmp_path / "tokenizer", tmp_path / "bert")
+    start = {"start": str(tmp_path / "bert"), "cycle": ("sentences:32",), "steps": 60}
+
+    def words_apart(run):
+        batch = run.batch(7000)
+        whole = sentence_loss(run.model, batch, first.model)
+        return (whole - sentence_loss(run.model, batch)).item(), batch
+
+    free, kept = trainer("free", **start), trainer("kept", **start, reference=start["start"])
+    before, batch = words_apart(free)
+    assert before == pytest.approx(0, abs=1e-3)  # float16 in the file
+    free.run()
+    kept.run()
+    assert words_apart(kept)[0] < 0.25 * words_apart(free)[0]
+    assert kept.held_out_cosine() > 0.5
+    # The slow way: one prompted row at a time.
+    prompted = [row for row in range(len(batch.ids)) if MASK in batch.ids[row]]
+    expected = []
+    for row in prompted:
+        ids = batch.ids[row][batch.attended[row]][None]
+        place = ids[0].tolist().index(MASK)
+        logits = [
+            model.decoded(model.encoded(ids, torch.zeros_like(ids), None))[0, place].log_softmax(-1)
+            for model in (first.model, free.model)
+        ]
+        expected.append(float((logits[0].exp() * (logits[0] - logits[1])).sum()))
+    assert words_apart(free)[0] == pytest.approx(np.mean(expected), rel=1e-3)
 
 
 def test_a_broken_run_with_sentences_and_pairs_ends_as_an_unbroken_one(trainer):
