@@ -13,10 +13,27 @@ import time
 import numpy as np
 
 from cptuning import CPTuningClassifier
-from cptuning.data import Examples, full_train, k_shot_split, load_dataset_split
+from cptuning.data import Examples, LabelledData, full_train, k_shot_split, load_test
 from cptuning.inference import auroc, familiarity
 
 OUTSIDE = "oos"
+
+
+def apart(data: LabelledData) -> tuple[LabelledData, LabelledData]:
+    """The examples of a class, and those of none.
+
+    >>> inside, outside = apart(LabelledData(Examples(("hi", "?", "bye")), ["a", "oos", "b"]))
+    >>> inside.examples.first, outside.examples.first
+    (('hi', 'bye'), ('?',))
+    """
+    is_outside = np.array([label == OUTSIDE for label in data.labels], dtype=bool)
+    return data.take(np.flatnonzero(~is_outside)), data.take(np.flatnonzero(is_outside))
+
+
+def familiarity_of(classifier: CPTuningClassifier, examples: Examples) -> np.ndarray:
+    """The similarity of each text to its nearest training example."""
+    predictor = classifier.predictor_
+    return familiarity(predictor.transform(examples), predictor.support)
 
 
 def main() -> None:
@@ -25,28 +42,21 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="*", default=[0, 40])
     parser.add_argument("--seed", type=int, default=13)
     chosen = parser.parse_args()
-    pool, labels = full_train("CLINC150")
-    inside = np.array([i for i, label in enumerate(labels) if label != OUTSIDE])
-    rows, _ = k_shot_split([labels[i] for i in inside], chosen.shots, chosen.seed)
-    train: Examples = pool.take(inside[rows])
-    train_labels = [labels[i] for i in inside[rows]]
-    split = load_dataset_split("CLINC150", k=chosen.shots, seed=chosen.seed)
-    test_labels = np.array(split.test_labels)
-    known = test_labels != OUTSIDE
+    pool, _ = apart(full_train("CLINC150"))
+    train = pool.take(k_shot_split(pool.labels, chosen.shots, chosen.seed)[0])
+    inside, outside = apart(load_test("CLINC150"))
     for steps in chosen.steps:
         start = time.perf_counter()
         classifier = CPTuningClassifier(
             steps=steps, batch_size=64, validation="none", random_state=chosen.seed
-        ).fit(train, train_labels)
+        ).fit(*train)
         seconds = time.perf_counter() - start
-        predictor = classifier.predictor_
-        embeddings = predictor.transform(split.test)
-        right = predictor.labels_of(embeddings)[known] == test_labels[known]
-        near = familiarity(embeddings, predictor.support)
+        right = classifier.predict(inside.examples) == np.array(inside.labels)
+        near, far = (familiarity_of(classifier, part.examples) for part in (inside, outside))
         print(
-            f"{chosen.shots} examples of each of {len(set(train_labels))} intents, {steps} steps "
+            f"{chosen.shots} examples of each of {len(set(train.labels))} intents, {steps} steps "
             f"({seconds:.0f} s): accuracy in scope {100 * right.mean():.1f} %, "
-            f"AUROC of out-of-scope queries {auroc(near[known], near[~known]):.3f}",
+            f"AUROC of out-of-scope queries {auroc(near, far):.3f}",
             flush=True,
         )
 

@@ -8,6 +8,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from cptuning.files.journal import Journal
+
 Job = dict[str, Any]
 
 
@@ -16,18 +18,17 @@ def run_all(
 ) -> list[Job]:
     """The record of each job: from the file if it is there, else from ``work`` and added to it.
 
-    A record is the job together with its result, so a job is done if a line contains it.
+    A record is the job together with its result, so a job is done if a line contains it. A line
+    that was torn when its process was killed counts for nothing.
     """
-    lines = output.read_text("utf-8").splitlines() if output.exists() else []
-    records = [json.loads(line) for line in lines]
+    journal = Journal(output)
+    records = journal.entries(dict)
     done = [r for r in records if any(job.items() <= r.items() for job in jobs)]
     left = [job for job in jobs if not any(job.items() <= r.items() for r in done)]
-    with output.open("a", encoding="utf-8") as file:
-        for record in _finished(left, work, workers):
-            done.append(record)
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            print(f"{len(done)} of {len(jobs)}", json.dumps(record), flush=True)
+    for record in _finished(left, work, workers):
+        done.append(record)
+        journal.append(record)
+        print(f"{len(done)} of {len(jobs)}", json.dumps(record), flush=True)
     return done
 
 

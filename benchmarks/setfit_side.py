@@ -57,18 +57,36 @@ def setfit_model(folder: Path, max_length: int, device: str = "cpu") -> Any:
     return SetFitModel(model_body=body, model_head=LogisticRegression())
 
 
+def setfit_on(folder: Path) -> Any:
+    """An untrained SetFit model on a folder of sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from setfit import SetFitModel
+    from sklearn.linear_model import LogisticRegression
+
+    with quiet_transformers():
+        body = SentenceTransformer(str(folder), device="cpu")
+    return SetFitModel(model_body=body, model_head=LogisticRegression())
+
+
 def train_setfit(
-    model: Any, texts: list[str], labels: list[str], seed: int, folder: Path
+    model: Any,
+    texts: list[str],
+    labels: list[str],
+    seed: int,
+    folder: Path,
+    max_steps: int = -1,
 ) -> tuple[list[tuple[str, str]], int]:
     """SetFit's default recipe: one epoch of all unique pairs, oversampled, in batches of 16.
 
-    Gives the labelled texts that its trainer had, and the number of its steps.
+    It ends after ``max_steps`` if that is not -1. Gives the labelled texts that its trainer had,
+    and the number of its steps.
     """
     from datasets import Dataset
     from setfit import Trainer, TrainingArguments
 
     arguments = TrainingArguments(
         seed=seed,
+        max_steps=max_steps,
         output_dir=str(folder),
         report_to="none",
         save_strategy="no",

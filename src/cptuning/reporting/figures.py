@@ -33,6 +33,8 @@ CLASS_COLOURS = (
     "#8a8f98",
 )
 
+_MARKERS = ("v", "o", "s", "D", "*", "P")
+
 # In inches: as wide as a phone's screen, so that text is not scaled down there.
 _WIDTH = 4.7
 
@@ -234,6 +236,36 @@ def _averages(new_figure: Any, theme: Theme, rows: Averages) -> Any:
     axes.set_xlabel("accuracy in %")
     axes.grid(color=theme.line, linewidth=0.8)
     return figure
+
+
+Costs = dict[tuple[str, str], tuple[float, float]]
+"""By method and encoder, the seconds to fit and the accuracy in %."""
+
+
+def accuracy_by_seconds_png(costs: Costs) -> bytes:
+    """Accuracy against seconds, as a PNG file: a marker per method, a colour per encoder.
+
+    >>> accuracy_by_seconds_png({("SetFit", "small"): (60.0, 75.0)})[1:4]
+    b'PNG'
+    """
+    methods, encoders = (list(dict.fromkeys(names)) for names in zip(*costs, strict=True))
+    with _drawing(PAPER) as new_figure:
+        figure, axes = new_figure(_WIDTH * 0.85)
+        for (method, encoder), (seconds, accuracy) in costs.items():
+            marker = _MARKERS[methods.index(method) % len(_MARKERS)]
+            colour = class_colour(encoders.index(encoder))
+            axes.plot(seconds, accuracy, marker, color=colour, markersize=8, mew=0)
+        for number, method in enumerate(methods):
+            marker = _MARKERS[number % len(_MARKERS)]
+            axes.plot([], [], marker, color=PAPER.muted, markersize=7, mew=0, label=method)
+        for number, encoder in enumerate(encoders):
+            axes.plot([], [], color=class_colour(number), linewidth=4, label=encoder)
+        axes.set_xscale("log")
+        axes.set_xlabel("seconds to fit")
+        axes.set_ylabel("accuracy in %")
+        axes.grid(color=PAPER.line, linewidth=0.8)
+        figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+        return _png(figure)
 
 
 def curve_svg(points: "Sequence[CurvePoint]", majority: float) -> str:
