@@ -33,7 +33,7 @@ CLASS_COLOURS = (
     "#8a8f98",
 )
 
-_MARKERS = ("v", "o", "s", "D", "*", "P")
+_MARKERS = ("v", "o", "s", "D", "P", "^")
 
 # In inches: as wide as a phone's screen, so that text is not scaled down there.
 _WIDTH = 4.7
@@ -254,13 +254,15 @@ def accuracy_by_seconds_png(costs: Costs) -> bytes:
         for (method, encoder), (seconds, accuracy) in costs.items():
             marker = _MARKERS[methods.index(method) % len(_MARKERS)]
             colour = class_colour(encoders.index(encoder))
-            axes.plot(seconds, accuracy, marker, color=colour, markersize=8, mew=0)
+            axes.plot(seconds, accuracy, marker, color=colour, markersize=9, mew=0)
         for number, method in enumerate(methods):
             marker = _MARKERS[number % len(_MARKERS)]
             axes.plot([], [], marker, color=PAPER.muted, markersize=7, mew=0, label=method)
         for number, encoder in enumerate(encoders):
             axes.plot([], [], color=class_colour(number), linewidth=4, label=encoder)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
         axes.set_xlabel("seconds to fit")
         axes.set_ylabel("accuracy in %")
         axes.grid(color=PAPER.line, linewidth=0.8)
