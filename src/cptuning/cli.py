@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 import cptuning
 from cptuning.commands.add import add
 from cptuning.commands.app import app as page
+from cptuning.commands.backbones import backbones
 from cptuning.commands.compare import compare
 from cptuning.commands.console import prepare_libraries, say
 from cptuning.commands.demo import demo
@@ -90,7 +91,7 @@ def start(
 
 for command in (
     *(fit, predict, evaluate, explain, suggest, add, info, export, serve),
-    *(learning_curve, demo, methods, reproduce, compare),
+    *(learning_curve, demo, methods, backbones, reproduce, compare),
 ):
     app.command()(command)
 app.command("app")(page)

@@ -11,7 +11,7 @@ import cptuning
 from cptuning.__main__ import main
 
 COMMANDS = (
-    "fit predict evaluate explain add info export learning-curve demo methods".split()  # noqa: SIM905
+    "fit predict evaluate explain add info export learning-curve demo methods backbones".split()  # noqa: SIM905
 )
 
 

@@ -199,6 +199,8 @@ def test_the_backbone_is_loaded_once_for_the_estimate_and_the_fit(fit, monkeypat
     from cptuning import backbone
 
     plain, loaded = backbone.load_backbone, []
-    monkeypatch.setattr(backbone, "load_backbone", lambda name: loaded.append(name) or plain(name))
+    monkeypatch.setattr(
+        backbone, "load_backbone", lambda name, **rest: loaded.append(name) or plain(name, **rest)
+    )
     assert fit().exit_code == 0
     assert len(loaded) == 1

@@ -1,4 +1,4 @@
-"""explain, add, info, export, methods: what each shows and writes."""
+"""explain, add, info, export, methods, backbones: what each shows and writes."""
 
 import json
 import shutil
@@ -6,6 +6,7 @@ import shutil
 import pytest
 from tests.cli.conftest import GOOD, write_csv
 
+from cptuning.backbone import CATALOGUE
 from cptuning.commands.explain import print_explanation
 from cptuning.registry import load
 
@@ -176,3 +177,54 @@ def test_only_8_bits_have_a_second_look_to_go_without(run, pair_model, tmp_path)
 
 def test_methods_are_listed(run):
     assert run("methods").stdout.startswith("cp-tuning")
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """A cache of the hub with the weights of "small" and all that belongs to "paper"."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for name, files in (("small", ["model.safetensors"]), ("paper", CATALOGUE["paper"].files)):
+        row = CATALOGUE[name]
+        folder = tmp_path / f"models--{row.hub_id.replace('/', '--')}"
+        (folder / "refs").mkdir(parents=True)
+        (folder / "refs" / "main").write_text(row.revision)
+        for file in files:
+            place = folder / "snapshots" / row.revision / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.touch()
+
+
+def test_backbones_are_listed_with_what_is_on_this_machine(run, cache):
+    rows = {row["name"]: row for row in json.loads(run("backbones", "--json").stdout)}
+    assert list(rows) == list(CATALOGUE)
+    assert [name for name, row in rows.items() if row["here"]] == ["embedded", "paper"]
+    assert rows["small"] == {
+        "name": "small",
+        "hub_id": "thenlper/gte-small",
+        "revision": CATALOGUE["small"].revision,
+        "megabytes": 67,
+        "here": False,
+        "languages": "English",
+        "licence": "MIT",
+        "use": CATALOGUE["small"].use,
+    }
+    lines = run("backbones").stdout.splitlines()
+    assert " ".join(lines[1].split()) == "embedded in the package 28 MB yes own terms"
+    assert lines[2].split() == ["small", "thenlper/gte-small", "67", "MB", "no", "MIT"]
+    assert lines[5].split() == ["paper", "FacebookAI/roberta-large", "1423", "MB", "yes", "MIT"]
+
+
+@pytest.mark.parametrize("command", ["fit", "learning-curve", "app", "reproduce"])
+def test_every_command_with_a_backbone_names_them_in_its_help(run, command):
+    words = run(command, "--help").stdout.replace("│", " ").split()
+    assert ", ".join(CATALOGUE) in " ".join(words)
+
+
+def test_a_download_is_announced_and_offline_one_sentence_says_what_to_do(
+    run, cache, films, tmp_path
+):
+    result = run("fit", films, "--output", tmp_path / "model", "--backbone", "small")
+    assert result.exit_code == 2
+    *_, notice, error = result.stderr.splitlines()
+    assert notice == "Downloading the backbone thenlper/gte-small (67 MB) …"
+    assert error.startswith("error: The backbone 'small' (thenlper/gte-small, 67 MB) is not in")

@@ -6,6 +6,8 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from tests.tiny import save_tiny
 
 import cptuning
 from cptuning import CPTuningClassifier
+from cptuning.backbone import load_backbone
 from cptuning.data import ADDED_FILE, AddedExamples, Examples, append_added
 from cptuning.errors import CPTuningError
 from cptuning.storage import FORMAT, check_place, read_facts
@@ -103,6 +106,45 @@ def test_the_folder_holds_only_open_formats_and_a_card(model):
     card = (model / "README.md").read_text()
     for piece in ("good: 6", "bad: 6", "Accuracy on held-out examples", "torch", "learning_rate"):
         assert piece in card
+
+
+def test_the_card_names_a_folder_but_not_where_it_was(classifier, model):
+    folder = Path(classifier.backbone)
+    card = (model / "README.md").read_text()
+    assert f"| Backbone | {folder.name} |" in card
+    assert str(folder.parent) not in card
+
+
+def test_the_card_names_the_id_and_the_commit_of_a_backbone_from_the_hub(classifier, tmp_path):
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    backbone = replace(load_backbone(classifier.backbone), name="org/model", revision=commit)
+    CPTuningClassifier(backbone, steps=1, validation="none", verbose=False).fit(TEXTS, LABELS).save(
+        tmp_path / "first"
+    )
+    # So does a model that was trained further from there.
+    CPTuningClassifier(steps=1, validation="none", verbose=False).fit(
+        TEXTS, LABELS, init_from=tmp_path / "first"
+    ).save(tmp_path / "second")
+    for name in ("first", "second"):
+        card = (tmp_path / name / "README.md").read_text()
+        assert f"| Backbone | org/model, revision {commit} |" in card
+        assert str(tmp_path) not in card
+
+
+@pytest.mark.parametrize("backbone", ["org/model", {}, {"name": 3}, {"name": "a", "revision": 1}])
+def test_a_backbone_that_cannot_be_is_refused(model, backbone):
+    facts = json.loads((model / "cptuning.json").read_text())
+    facts["training"]["backbone"] = backbone
+    (model / "cptuning.json").write_text(json.dumps(facts))
+    with pytest.raises(CPTuningError, match=r"training\.backbone"):
+        cptuning.load(model)
+
+
+def test_a_model_that_was_saved_before_backbones_were_noted_is_read(classifier, model):
+    facts = json.loads((model / "cptuning.json").read_text())
+    del facts["training"]["backbone"]
+    (model / "cptuning.json").write_text(json.dumps(facts))
+    assert read_facts(model).backbone == classifier.backbone
 
 
 def test_whoever_may_read_other_new_files_may_read_a_model(classifier, tmp_path):

@@ -1,15 +1,26 @@
 """Any BERT-style masked language model behind one adapter."""
 
-from cptuning.backbone.adapter import PromptedEncoder, output_positions, to_device
-from cptuning.backbone.encoder import TextEncoder, layout_for
-from cptuning.backbone.loading import Backbone, describe, load_backbone
-from cptuning.backbone.packing import pack, unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from cptuning.backbone.catalogue import CATALOGUE, NamedBackbone
+from cptuning.backbone.hub import cached_folder, is_folder
+
+if TYPE_CHECKING:
+    from cptuning.backbone.adapter import PromptedEncoder, output_positions, to_device
+    from cptuning.backbone.encoder import TextEncoder, layout_for
+    from cptuning.backbone.loading import Backbone, describe, load_backbone
+    from cptuning.backbone.packing import pack, unpack
 
 __all__ = [
+    "CATALOGUE",
     "Backbone",
+    "NamedBackbone",
     "PromptedEncoder",
     "TextEncoder",
+    "cached_folder",
     "describe",
+    "is_folder",
     "layout_for",
     "load_backbone",
     "output_positions",
@@ -17,3 +28,23 @@ __all__ = [
     "to_device",
     "unpack",
 ]
+
+# Looked up when first used: the table of backbones needs no torch.
+_HOMES = {
+    "Backbone": "loading",
+    "PromptedEncoder": "adapter",
+    "TextEncoder": "encoder",
+    "describe": "loading",
+    "layout_for": "encoder",
+    "load_backbone": "loading",
+    "output_positions": "adapter",
+    "pack": "packing",
+    "to_device": "adapter",
+    "unpack": "packing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cptuning.backbone' has no attribute {name!r}")
+    return getattr(import_module(f"cptuning.backbone.{_HOMES[name]}"), name)

@@ -1,14 +1,11 @@
 """Any BERT-style masked language model, from the package, a folder or the hub."""
 
 import logging
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import torch
 from safetensors.torch import load_file
@@ -23,6 +20,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from cptuning.backbone.checking import check_backbone_files, check_size
+from cptuning.backbone.hub import find_files
 from cptuning.backbone.packing import unpack
 from cptuning.errors import CPTuningError
 from cptuning.prompting import SpecialTokens
@@ -53,10 +51,13 @@ class Backbone:
     """A pre-trained model and its tokenizer."""
 
     name: str
+    """``"embedded"``, the folder it was loaded from, or its id on the hub."""
     model: PreTrainedModel
     """A masked LM with its head; the bare encoder if there is no head."""
     tokenizer: PreTrainedTokenizerBase
     has_head: bool
+    revision: str | None = None
+    """The commit on the hub, if it came from there."""
 
     @property
     def fast_tokenizer(self) -> Tokenizer:
@@ -103,8 +104,12 @@ def _position_table(model: PreTrainedModel) -> torch.nn.Embedding | None:
     return None
 
 
-def load_backbone(name: str | Path = "embedded") -> Backbone:
-    """The model that a name stands for: ``"embedded"``, a folder, or an id on the hub.
+def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backbone:
+    """The model that a name stands for.
+
+    A name is one of the table's (``"embedded"``, ``"small"``, ``"base"``, ``"multilingual"``,
+    ``"paper"``: see ``cptuning backbones``), a folder, or an id on the hub. What is not here yet is
+    downloaded once; ``progress`` shows a bar on a terminal.
 
     Weights are read from safetensors only and no code from outside is run. They come as float32
     whatever the file holds: half precision on a CPU is slow, and overflows.
@@ -115,27 +120,26 @@ def load_backbone(name: str | Path = "embedded") -> Backbone:
     """
     if name == "embedded":
         return _load_embedded()
-    folder = Path(name)
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise CPTuningError(
-                f"The folder {folder} holds no model (it has no config.json): "
-                "name a folder written by save_pretrained."
-            )
-        check_backbone_files(folder)
-    # Without a network the hub's library tries for a minute: use only what was fetched before.
-    here_only = folder.is_dir() or not hub_is_known()
+    files = find_files(name, progress)
+    if not (files.folder / "config.json").is_file():
+        raise CPTuningError(
+            f"The folder {files.folder} holds no model (it has no config.json): "
+            "name a folder written by save_pretrained."
+        )
+    check_backbone_files(files.folder)
     try:
         with quiet_transformers():
-            tokenizer = AutoTokenizer.from_pretrained(
-                name, trust_remote_code=False, local_files_only=here_only
-            )
-            model, has_head = _load_masked_lm(name, here_only)
+            tokenizer = AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+            model, has_head = _load_masked_lm(files.folder, files.name)
     except CPTuningError:
         raise
     except Exception as error:  # Safetensors and tokenizers raise bare ones of their own.
-        raise CPTuningError(_why_not(str(name), error)) from error
-    return _checked(Backbone(str(name), model, tokenizer, has_head))
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        kind = "folder" if files.revision is None else "model"
+        raise CPTuningError(
+            f"The {kind} {files.name} could not be loaded as a masked language model: {reason}"
+        ) from error
+    return _checked(Backbone(files.name, model, tokenizer, has_head, files.revision))
 
 
 def _load_embedded() -> Backbone:
@@ -166,36 +170,20 @@ def _restore_buffers(model: PreTrainedModel) -> None:
             raise CPTuningError(f"The embedded model has an unknown buffer {name}.")
 
 
-def hub_is_known() -> bool:
-    """Whether the hub's address can be looked up; a proxy would do that for us."""
-    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
-
-    if HF_HUB_OFFLINE:
-        return False
-    if getproxies():
-        return True
-    try:
-        return bool(socket.getaddrinfo(urlsplit(ENDPOINT).hostname, None))
-    except OSError:
-        return False
-
-
-def _load_masked_lm(name: str | Path, here_only: bool) -> tuple[PreTrainedModel, bool]:
+def _load_masked_lm(folder: Path, name: str) -> tuple[PreTrainedModel, bool]:
     """The masked LM; without its head, and saying so, if the file holds no head."""
-    config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=here_only)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     # A name of it may stand for code on the hub: the choice is left to transformers.
     config._attn_implementation = None
     if getattr(config, "quantization_config", None) is not None:
         raise CPTuningError(f"The model {name} is quantized: use its original weights.")
-    if Path(name).is_dir():
-        check_size(Path(name), config)
+    check_size(folder, config)
     model, info = AutoModelForMaskedLM.from_pretrained(
-        name,
+        folder,
         config=config,
         dtype=torch.float32,
         use_safetensors=True,
         trust_remote_code=False,
-        local_files_only=here_only,
         output_loading_info=True,
     )
     inside = model.base_model_prefix + "."
@@ -234,25 +222,16 @@ def _checked(backbone: Backbone) -> Backbone:
     return backbone
 
 
-def _why_not(name: str, error: Exception) -> str:
-    if Path(name).is_dir():
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return f"The folder {name} could not be loaded as a masked language model: {reason}"
-    return (
-        f"The backbone {name!r} is neither a folder here nor could it be fetched from the hub: "
-        "check its name and the network, download it once and give its folder, "
-        "or use backbone='embedded', which needs no network."
-    )
-
-
 def describe(backbone: Backbone) -> dict[str, Any]:
-    """What a model card says of the backbone.
+    """What records and model cards say of the backbone: of a folder its last part, not its place.
 
     >>> describe(load_backbone("embedded"))["parameters"] > 1_000_000
     True
     """
-    return {
-        "name": backbone.name,
+    from_hub = backbone.revision is not None
+    facts = {
+        "name": backbone.name if from_hub else Path(backbone.name).absolute().name,
         "architecture": type(backbone.model).__name__,
         "parameters": sum(p.numel() for p in backbone.model.parameters()),
     }
+    return facts | {"revision": backbone.revision} if from_hub else facts

@@ -87,14 +87,13 @@ class _OneLine(logging.Handler):
 
 
 def prepare_libraries() -> None:
-    """Silence progress bars, log lines and Python warnings of other packages.
+    """Silence log lines and Python warnings of other packages.
 
     Also let torch's threads sleep while they wait for each other: on a busy machine, threads that
     spin make training several times slower.
     """
     # The packages read these when they are imported, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cptuning.backbone import CATALOGUE, cached_folder, is_folder
 from cptuning.commands import options
 from cptuning.commands.console import print_json, say, warn
 from cptuning.commands.tables import (
@@ -103,8 +104,8 @@ def fit(
     if not quiet:
         for line in data.lines():
             say(line)
-        if backbone != "embedded" and not Path(backbone).is_dir() and init_from is None:
-            say(f"Loading the backbone {backbone}, downloading it if necessary …")
+        if init_from is None and (notice := _download_notice(backbone)):
+            say(notice)
         classifier.set_params(callbacks=[_resume_notice()])
     try:
         training = classifier.prepare(**data.arguments(), init_from=init_from)
@@ -120,6 +121,16 @@ def fit(
         print_json(result)
     elif not quiet:
         _print(result)
+
+
+def _download_notice(backbone: str) -> str | None:
+    """What is said before a backbone is downloaded."""
+    row = CATALOGUE.get(backbone)
+    if row is None and not is_folder(backbone):
+        return f"Loading the backbone {backbone}, downloading it if necessary …"
+    if row is not None and row.hub_id and cached_folder(row) is None:
+        return f"Downloading the backbone {row.hub_id} ({row.megabytes} MB) …"
+    return None
 
 
 class _Data:

@@ -14,9 +14,11 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, read_facts
 
-    facts = read_facts(model).to_json()
+    read = read_facts(model)
+    facts = read.to_json()
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
     facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    facts["backbone"] = read.backbone
     facts["added"] = sum(len(batch.labels) for batch in read_added(model))
     if as_json:
         print_json(facts)
@@ -42,7 +44,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
             if accuracy is None
             else f"{format_percent(accuracy)} ({training['validation']})",
         ),
-        ("backbone", str(facts["parameters"].get("backbone", "embedded"))),
+        ("backbone", facts["backbone"]),
         ("prompt", facts["layout"]["template"]),
         *((title, str(value)) for title, value in search.items()),
         ("steps", str(training["best_step"])),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cptuning.backbone.catalogue import NAMES
 from cptuning.errors import CPTuningError
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
@@ -30,7 +31,7 @@ Backbone = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="The language model: embedded, the folder of a masked language model, or a hub id.",
+        help=f"The language model: {NAMES} (see `cptuning backbones`), a folder, or a hub id.",
     ),
 ]
 Task = Annotated[

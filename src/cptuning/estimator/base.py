@@ -20,7 +20,7 @@ from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 from cptuning.settings import Presets, TrainingSettings, resolve_preset
-from cptuning.storage import OF_ONE_MACHINE, ModelFacts, load_predictor, save_model
+from cptuning.storage import OF_ONE_MACHINE, ModelFacts, load_model, save_model
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -144,6 +144,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_prepared(self, training: "Training[Any]") -> Self:
         """Fit what ``prepare`` gave."""
+        from cptuning.backbone import describe
+
         fitted = self.learner_class().fit_result(training)
         label_space, split = training.label_space, training.split
         _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
@@ -157,6 +159,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "held_out_accuracy": self.held_out_score_,
             "best_step": fitted.history.best_step,
             "seed": training.seed,
+            "backbone": describe(training.backbone),
             **fitted.facts,
         }
         return self
@@ -244,16 +247,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if init_from is None:
             if isinstance(self.backbone, Backbone):
                 return self.backbone, None
-            return load_backbone(self.backbone), None
+            return load_backbone(self.backbone, progress=self.verbose), None
         if isinstance(init_from, TextClassifier):
-            encoder = init_from._fitted().encoder
+            encoder, training = init_from._fitted().encoder, init_from.training_
         else:
-            encoder = load_predictor(Path(init_from)).encoder
+            model = load_model(Path(init_from))
+            encoder, training = model.predictor.encoder, model.facts.training
         if not isinstance(encoder, TextEncoder):
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
             )
         backbone = replace(encoder.backbone, model=deepcopy(encoder.module.model))
+        if found := training.get("backbone"):  # Not the folder that it was saved to in between.
+            backbone = replace(backbone, name=found["name"], revision=found.get("revision"))
         is_same = encoder.layout.template.source == template
         return backbone, encoder.module.prompts.detach().clone() if is_same else None
 

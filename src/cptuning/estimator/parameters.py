@@ -16,8 +16,9 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
     "backbone": (
         "str or Backbone",
         "embedded",
-        '"embedded" (shipped with the package), a folder, or an id on the hub; or what '
-        "``load_backbone`` gave, which ``fit`` then trains in place.",
+        '"embedded" (shipped with the package), "small", "base", "multilingual" or "paper" '
+        "(downloaded once), a folder, or an id on the hub; or what ``load_backbone`` gave, which "
+        "``fit`` then trains in place.",
     ),
     "preset": (
         "str",

@@ -5,6 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
+from cptuning.backbone.catalogue import NAMES
 from cptuning.data import SEEDS
 from cptuning.errors import CPTuningError
 from cptuning.experiments.studies import STUDIES, Study
@@ -32,7 +33,7 @@ class Request:
         "results"
     )
     backbone: Annotated[
-        str, Help("NAME", "embedded, the folder of a masked language model, or a hub id.")
+        str, Help("NAME", f"{NAMES} (see `cptuning backbones`), a folder, or a hub id.")
     ] = "embedded"
     datasets: Annotated[
         tuple[str, ...], Help("NAMES", "Data sets in place of the study's, separated by commas.")

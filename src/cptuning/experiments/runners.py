@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cptuning.backbone import is_folder
 from cptuning.cluster.connection import connect_ray, gpu_share
 from cptuning.errors import CPTuningError
 from cptuning.experiments.cells import PlannedCell
@@ -76,7 +77,7 @@ def run_on_ray(request: Request, planned: Sequence[PlannedCell], trainer: Candid
         request,
         output=request.output.absolute(),
         data=request.data and request.data.absolute(),
-        backbone=str(here.absolute()) if (here := Path(request.backbone)).is_dir() else str(here),
+        backbone=str(Path(name).absolute()) if is_folder(name := request.backbone) else name,
     )
     remote = ray.remote(num_cpus=1, num_gpus=share, max_retries=_RETRIES)(work_on_request)
     directory = ResultDirectory(request.output)

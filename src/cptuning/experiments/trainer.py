@@ -80,18 +80,15 @@ class CandidateTrainer:
 
     @cached_property
     def backbone_facts(self) -> dict[str, Any]:
-        """The backbone's name (of a folder: its last part), parameters and the weights' hash."""
+        """What records say of the backbone, with the weights' hash."""
+        from cptuning.backbone import describe
+
         self._untrained()
         weights = sha256()
         for name, value in sorted(self._backbone.model.state_dict().items()):
             weights.update(name.encode("utf-8"))
             weights.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return {
-            "name": Path(self.name).name if Path(self.name).is_dir() else self.name,
-            "architecture": type(self._backbone.model).__name__,
-            "parameters": sum(p.numel() for p in self._backbone.model.parameters()),
-            "weights": weights.hexdigest(),
-        }
+        return describe(self._backbone) | {"weights": weights.hexdigest()}
 
     def classifier(self, cell: Cell, candidate: Candidate) -> "TextClassifier":
         """The candidate's classifier on the untrained backbone."""

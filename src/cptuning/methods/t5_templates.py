@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from cptuning.backbone.loading import hub_is_known, quiet_transformers
+from cptuning.backbone.hub import hub_is_known
+from cptuning.backbone.loading import quiet_transformers
 from cptuning.errors import CPTuningError
 from cptuning.methods.template_search import PLACES, Filling, taking_turns
 from cptuning.methods.training import LabelledExamples

@@ -25,7 +25,7 @@ def card(facts: ModelFacts, support: SupportSet | None) -> str:
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
         *([("Labelled examples it compares with", str(len(support)))] if support else []),
         (f"Accuracy on held-out examples ({training['validation']})", score),
-        ("Backbone", str(facts.parameters.get("backbone", "embedded"))),
+        ("Backbone", facts.backbone),
         ("Prompt", f"`{facts.layout.template.source}`"),
         *([("Label words", ", ".join(f"{c}: {w}" for c, w in words.items()))] if words else []),
         *((title, str(training[name])) for name, title in SEARCH_FACTS.items() if name in training),

@@ -157,6 +157,14 @@ class ModelFacts:
             _texts("versions", facts.object("versions")),
         )
 
+    @property
+    def backbone(self) -> str:
+        """What the model was trained from: its id and revision on the hub, or its folder's name."""
+        found = self.training.get("backbone")
+        if found is None:  # The folder was written before this was noted.
+            return str(self.parameters.get("backbone", "embedded"))
+        return ", revision ".join(found[name] for name in ("name", "revision") if name in found)
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         return {
@@ -295,6 +303,10 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     for n in facts.object("examples").values():
         if not _is_whole_number(n, 0, 2**64):
             raise CPTuningError(f"training.examples has {_shown(n)}, not a number of examples")
+    if "backbone" in stored:
+        backbone = _Object("training.backbone", stored["backbone"], ["name"])
+        for name in {"name", "revision"} & set(backbone.values):
+            backbone.text(name)
     return stored
 
 
