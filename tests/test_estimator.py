@@ -175,6 +175,94 @@ def test_a_model_without_a_head_trains_without_the_masked_lm(tmp_path, caplog):
     assert "no masked-LM head" in caplog.text
 
 
+# Without training: linear discriminant analysis
+
+
+@pytest.fixture
+def instant(folder):
+    return CPTuningClassifier(folder, steps=0, inference="lda", centred=False, verbose=False)
+
+
+@pytest.mark.parametrize("validation", ["cross-fit", "none"])
+def test_without_training_held_out_answers_are_those_of_refits_without_each_example(
+    instant, validation
+):
+    texts, labels = [*TEXTS, "the red train"], [*LABELS, "alone"]
+    instant.set_params(validation=validation, unknown_threshold="auto").fit(texts, labels)
+    held_out = instant.held_out_
+    assert instant.held_out_rows_.tolist() == list(range(12))
+    for row, scores, familiarity in zip(
+        range(12), held_out.scores, held_out.familiarity, strict=True
+    ):
+        others = [i for i in range(13) if i != row]
+        refitted = clone(instant).set_params(unknown_threshold=None)
+        refitted.fit([texts[i] for i in others], [labels[i] for i in others])
+        # The shrinkage alone was chosen by all examples.
+        predictor, shrinkage = refitted.predictor_, instant.predictor_.support.analysis.shrinkage
+        discriminants = predictor.support.analysis.discriminants(shrinkage)
+        embedding = predictor.transform([texts[row]])
+        np.testing.assert_allclose(scores, discriminants.scores(embedding)[0], atol=1e-4)
+        nearest = refitted.explain([texts[row]], k=13)[0]
+        others_too = [*nearest, *([nearest.against] if nearest.against else [])]
+        assert familiarity == pytest.approx(max(e.similarity for e in others_too), abs=1e-5)
+    assert instant.held_out_score_ == np.mean(held_out.scores.argmax(axis=1) == held_out.labels)
+    assert instant.predictor_.temperature == held_out.temperature
+    assert instant.predictor_.unknown_threshold == pytest.approx(
+        np.quantile(held_out.familiarity, 0.05)
+    )
+    assert instant.training_["validation"] == "leave-one-out"
+
+
+def test_discriminants_of_a_trained_model_are_cross_fitted_and_chosen_with_dev(instant):
+    trained = clone(instant).set_params(steps=2, batch_size=6).fit(TEXTS, LABELS)
+    assert trained.training_["validation"] == "cross-fit"
+    unmeasured = clone(trained).set_params(validation="none").fit(TEXTS, LABELS)
+    assert unmeasured.held_out_ is None
+    with_dev = instant.fit(TEXTS, LABELS, TEXTS[:4], LABELS[:4])
+    assert with_dev.training_["validation"] == "dev"
+    assert len(with_dev.held_out_.labels) == 4
+
+
+def test_without_training_each_text_is_read_once(instant, monkeypatch):
+    from cptuning.backbone import TextEncoder
+
+    read = []
+    plain = TextEncoder.embed_encodings
+    monkeypatch.setattr(
+        TextEncoder,
+        "embed_encodings",
+        lambda self, texts: read.append(len(texts)) or plain(self, texts),
+    )
+    instant.fit(TEXTS, LABELS)
+    assert sum(read) == 12
+
+
+def test_discriminants_of_single_examples_answer_but_have_nothing_to_leave_out(instant):
+    instant.fit(["good film", "bad film"], ["good", "bad"])
+    assert instant.held_out_score_ is None
+    assert instant.training_["validation"] == "none"
+    assert instant.predict(["good film", "bad film"]).tolist() == ["good", "bad"]
+    with pytest.raises(CPTuningError, match="Every class has a single example"):
+        instant.set_params(unknown_threshold="auto").fit(["good film", "bad film"], [1, 2])
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_saved_and_exported_discriminants_answer_alike(instant, tmp_path, int8):
+    from cptuning.export import export_onnx
+
+    instant.fit(TEXTS, LABELS)
+    instant.save(tmp_path / "saved")
+    export_onnx(instant, tmp_path / "exported", int8=int8)
+    expected = instant.predict_proba(TEXTS)
+    np.testing.assert_allclose(load(tmp_path / "saved").predict_proba(TEXTS), expected, atol=1e-4)
+    exported = load(tmp_path / "exported")
+    assert exported.predictor_.inference == "lda"
+    if int8:
+        assert exported.predict(TEXTS).tolist() == instant.predict(TEXTS).tolist()
+    else:
+        np.testing.assert_allclose(exported.predict_proba(TEXTS), expected, atol=1e-3)
+
+
 # What users get wrong
 
 

@@ -90,6 +90,11 @@ class TrainingSettings:
         pace = round(self.evaluate_every * wanted / max(1, self.steps))
         return replace(self, steps=wanted, evaluate_every=pace)
 
+    @property
+    def leaves_one_out(self) -> bool:
+        """Whether a fit can answer each example as if it had not seen it, without cross-fitting."""
+        return False
+
     def rate(self, step: int) -> float:
         """The learning rate of a step as a share of the highest: a linear rise, a linear fall.
 

@@ -47,7 +47,7 @@ def predictor(classes=("E", "N"), **changes):
     return EmbeddingPredictor(Compass(), support, LabelSpace(classes), **settings)
 
 
-INFERENCES = ("knn", "prototype", "unit-prototype")
+INFERENCES = ("knn", "prototype", "unit-prototype", "lda")
 every_inference = pytest.mark.parametrize("inference", INFERENCES)
 
 

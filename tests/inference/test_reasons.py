@@ -36,7 +36,7 @@ def predictor_of(known, inference, threshold=None):
 @given(
     KNOWN,
     st.lists(POINTS, min_size=1, max_size=5),
-    st.sampled_from(["knn", "prototype", "unit-prototype"]),
+    st.sampled_from(["knn", "prototype", "unit-prototype", "lda"]),
     st.integers(1, 6),
     st.sampled_from([None, 0.25]),
 )

@@ -64,7 +64,7 @@ def test_a_vote_is_close_if_others_win_when_they_are_nearer(neighbours, k, lead)
     assert found.tolist() == ([] if then == best else [0])
 
 
-@pytest.mark.parametrize("inference", ["prototype", "unit-prototype"])
+@pytest.mark.parametrize("inference", ["prototype", "unit-prototype", "lda"])
 @given(st.lists(st.tuples(*[EIGHTHS] * 3), min_size=1, max_size=9), LEADS)
 def test_a_score_is_close_if_its_lead_is_not_clear(inference, rows, lead):
     scores = np.array(rows)
@@ -77,7 +77,7 @@ def test_a_score_is_close_if_its_lead_is_not_clear(inference, rows, lead):
     assert found.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("inference", ["knn", "prototype", "unit-prototype"])
+@pytest.mark.parametrize("inference", ["knn", "prototype", "unit-prototype", "lda"])
 def test_one_class_is_never_a_close_call(inference):
     support = support_of([[1, 0], [0, 1]], [0, 0])
     scores = class_scores(QUERY, support, 1, inference, 3)
@@ -168,7 +168,7 @@ def test_knn_is_the_third_way():
     )
 
 
-@pytest.mark.parametrize("inference", ["knn", "prototype", "unit-prototype"])
+@pytest.mark.parametrize("inference", ["knn", "prototype", "unit-prototype", "lda"])
 def test_scores_are_float64_one_column_a_class(inference):
     scores = class_scores(np.repeat(DIAGONAL, 5, axis=0), SPREAD, 3, inference, k=2)
     assert scores.shape == (5, 3)

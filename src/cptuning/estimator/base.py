@@ -120,7 +120,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
         settings = self._settings(split.train.examples, label_space)
         backbone, prompts = self._start(init_from, settings.template)
-        cross_fits = split.dev is None and self.validation == "cross-fit"
+        cross_fits = (
+            split.dev is None and self.validation == "cross-fit" and not settings.leaves_one_out
+        )
         return Training(
             backbone,
             settings,
@@ -155,7 +157,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "examples": _counts(label_space, split.train.labels),
             "dev_examples": _counts(label_space, dev.labels) if dev else None,
             "unlabeled": len(more) if more else 0,
-            "validation": "dev" if dev else self.validation,
+            "validation": self._validated_by(fitted, dev),
             "held_out_accuracy": self.held_out_score_,
             "best_step": fitted.history.best_step,
             "seed": training.seed,
@@ -275,6 +277,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held_out.temperature if held_out else settings.temperature,
             self._threshold(held_out),
         )
+
+    def _validated_by(self, fitted: "FitResult[Any]", dev: "LabelledExamples | None") -> str:
+        """Where the held-out answers come from."""
+        if dev is not None:
+            return "dev"
+        if not self.settings_.leaves_one_out:
+            return self.validation
+        return "none" if fitted.held_out is None else "leave-one-out"
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
         """The similarity below which a text is unknown."""

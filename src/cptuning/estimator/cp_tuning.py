@@ -118,7 +118,12 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any
     ) -> "tuple[LabelSpace, Split]":
         label_space, split = super()._data(X, y, X_dev, y_dev, unlabeled)
-        if self.unknown_threshold == "auto" and split.dev is None and self.validation == "none":
+        if (
+            self.unknown_threshold == "auto"
+            and split.dev is None
+            and self.validation == "none"
+            and not self._settings(split.train.examples, label_space).leaves_one_out
+        ):
             raise CPTuningError(
                 'unknown_threshold="auto" needs held-out examples: '
                 'give a dev set, or leave validation at "cross-fit".'
@@ -143,5 +148,9 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         threshold: float | Literal["auto"] | None = self.unknown_threshold
         if threshold != "auto":
             return threshold
-        assert held_out is not None  # _data saw to it
+        if held_out is None:  # _data saw to it that there could be answers.
+            raise CPTuningError(
+                "Every class has a single example, so none can be left out to find "
+                'unknown_threshold="auto": add examples, give a dev set, or give a similarity.'
+            )
         return threshold_for(held_out.familiarity)

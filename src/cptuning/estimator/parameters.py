@@ -36,7 +36,9 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
         "cross-fit",
         "How the weights are chosen and the probabilities calibrated if ``fit`` gets no dev set. "
         '"cross-fit" trains ``folds`` more models that each leave a part of the examples out; '
-        '"none" trains once, for the preset\'s number of steps, and measures nothing.',
+        '"none" trains once, for the preset\'s number of steps, and measures nothing. With '
+        '``inference="lda"`` and ``steps=0``, either leaves out one example at a time, exactly and '
+        "without training.",
     ),
     "folds": ("int", 2, "How many parts cross-fitting makes of the examples."),
     "device": ("str", "auto", 'The device to train and predict on: "auto", "cpu", "cuda", ...'),
@@ -68,8 +70,8 @@ _ATTRIBUTES = {
     "predictor_": ("Predictor", "What predicts: the model without what trained it."),
     "held_out_score_": (
         "float or None",
-        "The accuracy on the dev set or, in cross-fitting, on examples that a model had not seen; "
-        "None if nothing was held out.",
+        "The accuracy on the dev set or, without one, on training examples that a model had not "
+        "seen; None if nothing was held out.",
     ),
     "held_out_": (
         "HeldOut or None",
@@ -77,8 +79,8 @@ _ATTRIBUTES = {
     ),
     "held_out_rows_": (
         "ndarray or None",
-        "The rows of the training examples that cross-fitting answered: all but those that are "
-        "alone in their class; of very many, a sample. Only after ``fit``.",
+        "The rows of the training examples that were held out: all but those that are alone in "
+        "their class; of very many, a sample in cross-fitting. Only after ``fit``.",
     ),
     "history_": (
         "History",

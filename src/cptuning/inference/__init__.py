@@ -6,7 +6,12 @@ from cptuning.inference.calibration import (
     log_loss,
     softmax,
 )
-from cptuning.inference.familiarity import auroc, familiarity, threshold_for
+from cptuning.inference.familiarity import (
+    auroc,
+    familiarity,
+    familiarity_of_examples,
+    threshold_for,
+)
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.predictor import (
     UNKNOWN,
@@ -41,6 +46,7 @@ __all__ = [
     "class_scores",
     "expected_calibration_error",
     "familiarity",
+    "familiarity_of_examples",
     "fit_temperature",
     "knn_votes",
     "log_loss",

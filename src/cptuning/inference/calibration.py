@@ -1,15 +1,18 @@
 """From class scores to calibrated probabilities."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from cptuning.inference.scoring import Scores
-from cptuning.inference.support import IntArray
+if TYPE_CHECKING:
+    from cptuning.inference.scoring import Scores
+    from cptuning.inference.support import IntArray
 
 _RANGE = (1e-3, 10.0)
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-def softmax(scores: Scores, temperature: float) -> Scores:
+def softmax(scores: "Scores", temperature: float) -> "Scores":
     """Probabilities of the classes.
 
     >>> softmax(np.array([[1.0, 1.0]]), temperature=0.5).tolist()
@@ -20,17 +23,26 @@ def softmax(scores: Scores, temperature: float) -> Scores:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def log_loss(scores: Scores, labels: IntArray, temperature: float) -> float:
+def log_loss(scores: "Scores", labels: "IntArray", temperature: float) -> float:
     """The mean negative log-probability of the true classes.
 
     >>> round(log_loss(np.array([[1.0, 1.0]]), np.array([0]), temperature=1.0), 4)
     0.6931
     """
+    return float(np.mean(log_losses(scores, labels, temperature)))
+
+
+def log_losses(scores: "Scores", labels: "IntArray", temperature: float) -> "Scores":
+    """The negative log-probability of the true class of each row.
+
+    >>> log_losses(np.array([[1.0, 1.0], [9.0, 0.0]]), np.array([0, 0]), 1.0).round(4).tolist()
+    [0.6931, 0.0001]
+    """
     logits = scores / temperature
-    return float(np.mean(_log_sum_exp(logits) - logits[np.arange(len(labels)), labels]))
+    return np.asarray(_log_sum_exp(logits) - logits[np.arange(len(labels)), labels])
 
 
-def fit_temperature(scores: Scores, labels: IntArray) -> float:
+def fit_temperature(scores: "Scores", labels: "IntArray") -> float:
     """The temperature under which held-out labels are the most likely.
 
     The scores must come from examples that the model did not train on. If a handful of examples
@@ -59,12 +71,12 @@ def fit_temperature(scores: Scores, labels: IntArray) -> float:
     return float(np.exp((low + high) / 2))
 
 
-def _log_sum_exp(logits: Scores) -> Scores:
+def _log_sum_exp(logits: "Scores") -> "Scores":
     largest = logits.max(axis=1)
     return np.asarray(largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1)))
 
 
-def expected_calibration_error(confidence: Scores, correct: np.ndarray, bins: int = 10) -> float:
+def expected_calibration_error(confidence: "Scores", correct: np.ndarray, bins: int = 10) -> float:
     """The mean gap between confidence and accuracy over equal-width bins of confidence.
 
     >>> expected_calibration_error(np.array([0.8] * 5), np.array([1, 1, 1, 1, 0]))

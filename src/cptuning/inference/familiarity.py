@@ -17,6 +17,19 @@ def familiarity(queries: FloatArray, support: SupportSet) -> FloatArray:
     return support.nearest(queries, k=1)[1][:, 0]
 
 
+def familiarity_of_examples(support: SupportSet) -> FloatArray:
+    """The similarity of each labelled example to the nearest other one.
+
+    >>> from cptuning.data import Examples
+    >>> rows = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
+    >>> familiarity_of_examples(SupportSet(Examples(("a", "b", "c")), rows, np.array([0, 0, 1])))
+    array([1., 1., 0.], dtype=float32)
+    """
+    indices, similarities = support.nearest(support.embeddings, k=2)
+    own = indices[:, 0] == np.arange(len(support))
+    return np.where(own, similarities[:, -1], similarities[:, 0])
+
+
 def threshold_for(known: FloatArray, share_refused: float = 0.05) -> float:
     """The familiarity under which only a small share of known held-out texts falls.
 

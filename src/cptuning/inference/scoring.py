@@ -1,4 +1,4 @@
-"""The score of each class: k-nearest-neighbour votes, or similarity to prototypes."""
+"""The score of each class: neighbours' votes, similarity to prototypes, or discriminants."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
 
-Inference = Literal["knn", "prototype", "unit-prototype"]
+Inference = Literal["knn", "prototype", "unit-prototype", "lda"]
 Scores = NDArray[np.float64]
 
 
@@ -18,10 +18,13 @@ def class_scores(
 
     ``"prototype"`` is the paper's: the product with the mean of a class's unit vectors. The
     more alike the examples of a class are, the longer that mean is, which favours compact classes;
-    ``"unit-prototype"`` uses its direction alone.
+    ``"unit-prototype"`` uses its direction alone. ``"lda"`` is linear discriminant analysis, see
+    :class:`~cptuning.inference.closed_form.DiscriminantAnalysis`.
     """
     if inference == "knn":
         return knn_votes(queries, support, n_classes, k)
+    if inference == "lda":
+        return support.discriminants.for_classes(n_classes).scores(queries)
     centres = prototypes(support, n_classes)
     if inference == "unit-prototype":
         centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
+from cptuning.inference.closed_form import DiscriminantAnalysis, Discriminants
 from cptuning.inference.index import ApproximateIndex, Index
 
 FloatArray = NDArray[np.float32]
@@ -70,6 +71,16 @@ class SupportSet:
             sums[found] += np.add.reduceat(block, firsts, axis=0, dtype=np.float64)
         counts = np.bincount(self.labels, minlength=n_classes)
         return np.asarray(sums / np.maximum(counts, 1)[:, None], dtype=np.float32)
+
+    @cached_property
+    def analysis(self) -> DiscriminantAnalysis:
+        """The linear discriminant analysis of the examples."""
+        return DiscriminantAnalysis(self.embeddings, self.labels)
+
+    @cached_property
+    def discriminants(self) -> Discriminants:
+        """The score of each class as a linear function, with the shrinkage chosen for it."""
+        return self.analysis.discriminants(self.analysis.shrinkage)
 
     def nearest(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         """The k most similar examples of each query, best first, and their similarities.

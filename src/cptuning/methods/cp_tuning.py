@@ -1,7 +1,7 @@
 """CP-Tuning itself: the paper's Algorithm 1 as a task for the training loop."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,13 @@ from torch.nn.functional import cross_entropy, normalize
 from cptuning import losses
 from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for
 from cptuning.data import LabelSpace, stratified_sample
-from cptuning.inference import EmbeddingPredictor, SupportSet, class_scores, familiarity
+from cptuning.inference import (
+    EmbeddingPredictor,
+    SupportSet,
+    class_scores,
+    familiarity,
+    familiarity_of_examples,
+)
 from cptuning.inference.support import IntArray
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
@@ -159,8 +165,31 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         )
         return HeldOut(scores, familiarity(asked, support), dev.labels)
 
+    def left_out(self) -> tuple[HeldOut, IntArray] | None:
+        """Leave-one-out answers in closed form, if nothing is trained.
+
+        An example that is alone in its class has none. The encoder is the same for all of them:
+        if it is ``centred``, on all the examples.
+        """
+        if not self.settings.leaves_one_out:
+            return None
+        support = self.support()
+        analysis = support.analysis
+        rows = analysis.left_out
+        if len(rows) == 0:
+            return None
+        scores = analysis.leave_one_out(analysis.shrinkage)
+        return HeldOut(scores, familiarity_of_examples(support)[rows], support.labels[rows]), rows
+
     def support(self) -> SupportSet:
         """The training examples as the model sees them now."""
+        return self._untrained_support if self.settings.steps == 0 else self._embedded()
+
+    @cached_property
+    def _untrained_support(self) -> SupportSet:
+        return self._embedded()
+
+    def _embedded(self) -> SupportSet:
         known = self.split.train
         return SupportSet(
             known.examples, self.encoder.embed_encodings(self.encodings), known.labels

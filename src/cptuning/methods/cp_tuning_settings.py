@@ -63,7 +63,8 @@ class CPTuningSettings(TrainingSettings):
     # The inference
     inference: Inference = setting(
         'What decides: the votes of the nearest examples ("knn", the paper\'s), the nearest class '
-        'mean ("prototype"), or its direction alone ("unit-prototype").'
+        'mean ("prototype"), its direction alone ("unit-prototype"), or linear discriminant '
+        'analysis ("lda").'
     )
     k: int = setting("The number of neighbours that vote.", least=1)
     index: Index = setting(
@@ -75,6 +76,11 @@ class CPTuningSettings(TrainingSettings):
         least=0,
         default=0,
     )
+
+    @property
+    def leaves_one_out(self) -> bool:
+        """LDA does so in closed form, if the embeddings were not trained on the examples."""
+        return self.inference == "lda" and self.steps == 0
 
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).

@@ -34,7 +34,7 @@ class FitResult(Generic[T]):
     """With the weights that were kept."""
     history: History
     held_out: HeldOut | None
-    """Answers to dev examples, or to each training example by a model that had not seen it."""
+    """Answers to dev examples, or to training examples, each by a model that had not seen it."""
     held_out_rows: IntArray | None = None
     """Which training examples they answer, if they do."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -74,7 +74,8 @@ class Learner(ABC, Generic[S, T]):
     def fit(self) -> FitResult[T]:
         """Train on the data; keep the weights that ``dev`` or cross-fitting chose.
 
-        With neither, the last weights are kept. Cross-fitting trains ``folds`` times on all folds
+        With neither, the last weights are kept; held-out answers are there only if the task can
+        leave out examples by itself. Cross-fitting trains ``folds`` times on all folds
         but one, lets the answers to the left-out examples choose the step, and trains on
         everything up to that step.
         """
@@ -82,6 +83,8 @@ class Learner(ABC, Generic[S, T]):
         if not self._cross_fits:
             log = self._log("training", split)
             task, history = self._train(split, log)
+            if left_out := task.left_out() if split.dev is None else None:
+                return FitResult(task, history, *left_out)
             return FitResult(task, history, log.by_step.get(history.best_step))
         answers = self._cross_fitted()
         scores = {step: answer.score() for step, answer in answers.items()}

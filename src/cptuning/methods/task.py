@@ -73,6 +73,10 @@ class BatchedTask(ABC, Generic[S]):
     def held_out(self, dev: LabelledExamples) -> HeldOut:
         """The present model's answers to the held-out examples."""
 
+    def left_out(self) -> "tuple[HeldOut, IntArray] | None":
+        """Answers to training examples by the model without each, and their rows, if possible."""
+        return None
+
     @abstractmethod
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None

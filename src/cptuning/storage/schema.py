@@ -35,6 +35,7 @@ _PACKAGES = ("cptuning", "numpy", "torch", "transformers", "tokenizers", "scikit
 _MOST_TOKENS = 1 << 20
 _MOST_IDS = 1 << 24
 _TEMPERATURES = (1e-6, 1e6)
+_MOST_LEAD = 1e6
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class ModelFacts:
             LayoutFacts.from_json(facts.object("layout")),
             facts.number("temperature", *_TEMPERATURES),
             None if threshold is None else facts.number("unknown_threshold", -10, 10),
-            None if lead is None else facts.number("clear_lead", 0, 10),
+            None if lead is None else facts.number("clear_lead", 0, _MOST_LEAD),
             _training(facts.object("training")),
             _texts("versions", facts.object("versions")),
         )
