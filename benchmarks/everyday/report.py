@@ -153,6 +153,7 @@ def report(all_records: Iterable[Job]) -> str:
         "seconds of one thread, after everything is imported; a frozen encoder's are those of "
         "embedding (bfloat16, batches of 32) and of the regression, and our own contain loading "
         f"the backbone. Measured on: {machines}.",
+        *_notes(found),
     ]
     for shots in SHOTS:
         others = [row for row in ROWS if row.kind != "setfit"]
@@ -217,6 +218,11 @@ _METHODS = {
     "instant": "CP-Tuning, instant",
     "default": "CP-Tuning, default",
 }
+
+
+def _notes(records: Iterable[Job]) -> list[str]:
+    """What is to be held against some of the records, each remark once."""
+    return list(dict.fromkeys(r["note"] for r in records if "note" in r))
 
 
 def _setfit_steps(records: Records) -> str:

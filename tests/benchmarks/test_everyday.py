@@ -426,6 +426,12 @@ def test_what_was_not_run_is_said():
     assert "- SetFit on minilm: 18 tasks" in missing
 
 
+def test_a_remark_on_records_is_told_once():
+    noted = [record("tfidf", "TREC", split, 0.6, note="On a busy machine.") for split in (13, 21)]
+    assert report.report(noted).count("On a busy machine.") == 1
+    assert "busy" not in report.report([record("tfidf", "TREC", 13, 0.6)])
+
+
 def test_the_picture_compares_rows_on_the_tasks_they_share(monkeypatch):
     drawn = {}
     monkeypatch.setattr(report, "accuracy_by_seconds_png", drawn.update)
