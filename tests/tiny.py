@@ -1,5 +1,6 @@
 """Tiny masked language models with real tokenizers, made on the spot: nothing is downloaded."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -8,6 +9,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors.torch import save_file
 from tokenizers import (
     AddedToken,
     Tokenizer,
@@ -237,3 +239,68 @@ def save_t5(folder: Path) -> Path:
     torch.manual_seed(0)
     transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
     return folder
+
+
+def save_sentence_encoder(
+    folder: Path,
+    *,
+    architecture: str = "bert",
+    modes: Sequence[str] = ("mean",),
+    dense: Sequence[tuple[int, str]] = (),
+    normalize: bool = False,
+    prompt: str = "",
+    include_prompt: bool = True,
+    max_length: int = 40,
+    lower_case: bool = False,
+    types: str = "sentence_transformers.models.",
+) -> Path:
+    """Write a tiny encoder in the format of sentence-transformers, as that package does.
+
+    ``dense`` has the output width and the activation of each layer.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = tiny_tokenizer(architecture)
+    tiny_model(architecture, tokenizer).base_model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    own = {"max_seq_length": max_length, "do_lower_case": lower_case}
+    _write(folder / "sentence_bert_config.json", own)
+    prompts = {"prompts": {"query": prompt}, "default_prompt_name": "query" if prompt else None}
+    _write(folder / "config_sentence_transformers.json", prompts)
+    width = SIZES["hidden_size"]
+    pooling = {
+        "embedding_dimension": width,
+        "pooling_mode": list(modes),
+        "include_prompt": include_prompt,
+    }
+    _write(folder / "1_Pooling" / "config.json", pooling)
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
+    torch.manual_seed(1)
+    width = int(width * len(modes))
+    for out, activation in dense:
+        modules.append(("Dense", f"{len(modules)}_Dense"))
+        place = folder / modules[-1][1]
+        facts = {
+            "in_features": width,
+            "out_features": out,
+            "bias": True,
+            "activation_function": f"{getattr(torch.nn, activation).__module__}.{activation}",
+        }
+        _write(place / "config.json", facts)
+        layer = torch.nn.Linear(width, out)
+        state = {f"linear.{name}": value for name, value in layer.state_dict().items()}
+        save_file(state, place / "model.safetensors")
+        width = out
+    if normalize:
+        modules.append(("Normalize", f"{len(modules)}_Normalize"))
+        (folder / modules[-1][1]).mkdir(exist_ok=True)
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": types + kind}
+        for i, (kind, path) in enumerate(modules)
+    ]
+    _write(folder / "modules.json", listed)
+    return folder
+
+
+def _write(path: Path, values: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(values), "utf-8")

@@ -110,21 +110,34 @@ class TrainingSettings:
 
 
 S = TypeVar("S", bound=TrainingSettings)
-# Pairs; single texts; and single texts of more than two classes, if a preset tells them apart.
-Kind = Literal["pair", "single", "many"]
+# Pairs; single texts; and, if a preset tells them apart, single texts of more than two classes, and
+# whatever a sentence encoder reads.
+Kind = Literal["pair", "single", "many", "sentence"]
 Presets = Mapping[str, Mapping[Kind, S]]
 
 
 def resolve_preset(
-    presets: Presets[S], preset: str, *, pair: bool, classes: int, **changes: Any
+    presets: Presets[S],
+    preset: str,
+    *,
+    pair: bool,
+    classes: int,
+    pooled: bool = False,
+    **changes: Any,
 ) -> S:
-    """A preset's settings for such examples, with some of them changed."""
+    """A preset's settings for such examples, with some of them changed.
+
+    ``pooled`` examples are read as they are, without words around them.
+    """
     if preset not in presets:
         raise CPTuningError(f"There is no preset {preset!r}: choose one of {', '.join(presets)}.")
     if "steps" in changes:  # Whoever names a number of steps means that number.
         changes.setdefault("epochs", 0)
     chosen = presets[preset]
     kind: Kind = "pair" if pair else "many" if classes > 2 and "many" in chosen else "single"
+    if pooled:
+        kind = "sentence" if "sentence" in chosen else kind
+        changes["template"] = "{a} [SEP] {b}" if pair else "{a}"
     settings = replace(chosen[kind], **changes)
     check_settings(settings)
     return settings

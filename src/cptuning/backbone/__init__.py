@@ -1,4 +1,4 @@
-"""Any BERT-style masked language model behind one adapter."""
+"""Any BERT-style masked language model or sentence encoder behind one adapter."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -16,6 +16,7 @@ from torch.nn.functional import embedding
 from transformers import PreTrainedModel
 
 from cptuning.backbone.loading import Backbone, first_position
+from cptuning.backbone.pooling import SentencePooling
 from cptuning.backbone.shared_rows import ROW_TOKENS, SharedRows
 from cptuning.errors import CPTuningError
 from cptuning.prompting import Batch
@@ -30,19 +31,25 @@ class PromptedEncoder(nn.Module):
     An input id past the vocabulary's end is a prompt vector; the others are rows of the model's
     embedding table. The vocabulary is never resized, so prompts cannot leak into the decoder
     that shares its rows. ``features`` says what is read at a position: the input of the
-    masked-LM decoder (``"head"``, what feeds the softmax) or the last hidden state. ``centre``,
-    zero at first, is subtracted from every feature vector.
+    masked-LM decoder (``"head"``, what feeds the softmax) or the last hidden state. With
+    ``pooling`` it is the pooled vector of the position's text. ``centre``, zero at first, is
+    subtracted from every feature vector.
     """
 
     centre: Tensor
 
     def __init__(
-        self, backbone: Backbone, prompt_ids: np.ndarray[Any, Any], features: Features = "head"
+        self,
+        backbone: Backbone,
+        prompt_ids: np.ndarray[Any, Any],
+        features: Features = "head",
+        pooling: SentencePooling | None = None,
     ) -> None:
         super().__init__()
         self.model = backbone.model
         self.features: Features = features if backbone.has_head else "hidden"
         self.has_head = backbone.has_head
+        self.pooling = pooling
         table = self.model.get_input_embeddings()
         assert isinstance(table, nn.Embedding)
         self.vocabulary = table.num_embeddings
@@ -75,28 +82,35 @@ class PromptedEncoder(nn.Module):
             # On a GPU padding costs little, and reading the lengths makes the host wait for it.
             if self.training and input_ids.device.type == "cpu" and self._can_share_rows:
                 read = self._read_in_shared_rows
-        features, decoder_inputs = read(inputs, rows, columns)
+        hidden, decoder_inputs, tokens = read(inputs, rows, columns)
+        if self.pooling is not None:
+            features = self.pooling(tokens, attention_mask)[rows]
+        else:
+            features = decoder_inputs if self.features == "head" else hidden
         return features - self.centre, decoder_inputs
 
     def _read(
         self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Features, not centred, and decoder inputs at the wanted positions."""
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states and decoder inputs at the wanted positions, and all hidden states."""
         if not self.has_head:
-            hidden: Tensor = self.model(**inputs)[0][rows, columns]
-            return hidden, hidden
-        hidden, decoder_inputs = _pass_up_to_decoder(self.model, inputs, rows, columns)
-        return decoder_inputs if self.features == "head" else hidden, decoder_inputs
+            tokens: Tensor = self.model(**inputs)[0]
+            hidden = tokens[rows, columns]
+            return hidden, hidden, tokens
+        return _pass_up_to_decoder(self.model, inputs, rows, columns)
 
     def _read_in_shared_rows(
         self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The same with almost no padding, which is otherwise up to half the work in training."""
         shared = SharedRows(inputs["attention_mask"])
         moved = {name: shared.spread(value) for name, value in inputs.items()}
         moved["attention_mask"] = shared.attention
         moved["position_ids"] = shared.positions + first_position(self.model)
-        return self._read(moved, *shared.moved(rows, columns))
+        hidden, decoder_inputs, tokens = self._read(moved, *shared.moved(rows, columns))
+        if self.pooling is not None:  # Nothing else reads all of them.
+            tokens = shared.gathered(tokens)
+        return hidden, decoder_inputs, tokens
 
     @cached_property
     def _can_share_rows(self) -> bool:
@@ -113,14 +127,16 @@ class PromptedEncoder(nn.Module):
             if self.takes_types:
                 inputs["token_type_ids"] = torch.zeros_like(mask)
             try:
-                expected = self._read(inputs, rows, columns)[0]
-                found = self._read_in_shared_rows(inputs, rows, columns)[0]
+                _, expected, _ = self._read(inputs, rows, columns)
+                _, found, _ = self._read_in_shared_rows(inputs, rows, columns)
             except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
                 return False
         return bool((found - expected).abs().max() <= 1e-3 * expected.abs().max())
 
     def _width(self) -> int:
         """The length of a feature vector."""
+        if self.pooling is not None:
+            return self.pooling.width
         if self.features == "hidden":
             return int(self.model.config.hidden_size)
         return int(self.model.get_output_embeddings().weight.shape[1])
@@ -142,7 +158,7 @@ class PromptedEncoder(nn.Module):
         return logits
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The features at [OMSK], not normalised."""
+        """The features of each text, not normalised."""
         features: Tensor = self.at_outputs(batch)[0]
         return features
 
@@ -184,6 +200,7 @@ class _Pass:
 
     rows: Tensor
     columns: Tensor
+    tokens: Tensor | None = None
     hidden: Tensor | None = None
     decoder_inputs: Tensor | None = None
 
@@ -214,7 +231,8 @@ def _keep_wanted(_module: nn.Module, _inputs: Any, output: Any) -> Any:
     """Behind the encoder: the head sees the wanted positions alone."""
     current = _this_thread.current
     if current is not None:
-        current.hidden = output.last_hidden_state[current.rows, current.columns]
+        current.tokens = output.last_hidden_state
+        current.hidden = current.tokens[current.rows, current.columns]
         output.last_hidden_state = current.hidden
     return output
 
@@ -230,16 +248,16 @@ def _skip_decoder(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tenso
 
 def _pass_up_to_decoder(
     model: PreTrainedModel, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The last hidden states and the decoder's inputs at the wanted positions."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden states and decoder inputs at the wanted positions, and all hidden states."""
     _this_thread.current = current = _Pass(rows, columns)
     try:
         model(**inputs)
     finally:
         _this_thread.current = None
-    if current.hidden is None or current.decoder_inputs is None:
+    if current.tokens is None or current.hidden is None or current.decoder_inputs is None:
         raise ValueError("The head does not run its encoder and its decoder.")
-    return current.hidden, current.decoder_inputs
+    return current.hidden, current.decoder_inputs, current.tokens
 
 
 def _refuse_unreadable_heads(model: PreTrainedModel) -> None:
@@ -251,7 +269,7 @@ def _refuse_unreadable_heads(model: PreTrainedModel) -> None:
         try:
             inputs = {"inputs_embeds": table(zero), "attention_mask": zero + 1}
             whole = model(**inputs).logits[0]
-            _, decoder_inputs = _pass_up_to_decoder(model, inputs, zero[0], zero[0])
+            _, decoder_inputs, _ = _pass_up_to_decoder(model, inputs, zero[0], zero[0])
             gap = (decoder(decoder_inputs) - whole).abs().max()
             if gap <= 1e-3 * whole.abs().max():
                 return

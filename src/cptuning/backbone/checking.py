@@ -30,7 +30,7 @@ _SPARE_NUMBERS = 1_000_000
 def check_backbone_files(folder: Path) -> None:
     """Refuse a folder with numbers in its configuration that its tensors don't bear out."""
     largest = max((size for shape in weight_shapes(folder).values() for size in shape), default=0)
-    for name, number in _numbers(_read_json(folder / "config.json")):
+    for name, number in _numbers(read_json(folder / "config.json")):
         most = max(_MOST, largest)
         if _COUNT.search(name):
             most = _MOST_COUNTED
@@ -61,7 +61,7 @@ def weight_files(folder: Path) -> list[Path]:
     if not (folder / _INDEX).is_file():
         return [folder / _WEIGHTS]
     try:
-        names = set(_read_json(folder / _INDEX)["weight_map"].values())
+        names = set(read_json(folder / _INDEX)["weight_map"].values())
         if not all(Path(name).name == name for name in names):
             raise ValueError("it names files outside the folder")
     except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -85,7 +85,8 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """What a small JSON file holds."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("it is too large")

@@ -13,7 +13,8 @@ from torch.nn.functional import normalize
 
 from cptuning.backbone.adapter import Features, PromptedEncoder
 from cptuning.backbone.checking import weight_files
-from cptuning.backbone.loading import Backbone, load_backbone, quiet_transformers
+from cptuning.backbone.loading import Backbone, Pooling, load_backbone, quiet_transformers
+from cptuning.backbone.sentence_folder import write_sentence_modules
 from cptuning.data import Examples
 from cptuning.files.tensors import save_tensors, verify_tensors
 from cptuning.prompting import Batch, Encoding, Layout, Template, collate, token_budget_batches
@@ -27,7 +28,7 @@ TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}
 
 @dataclass
 class TextEncoder:
-    """The trained half of a classifier: an example goes in, its [OMSK] embedding comes out."""
+    """The trained half of a classifier: an example goes in, its embedding comes out."""
 
     layout: Layout
     module: PromptedEncoder
@@ -35,12 +36,22 @@ class TextEncoder:
 
     @classmethod
     def load(
-        cls, folder: Path, layout: Layout, features: Features, device: torch.device
+        cls,
+        folder: Path,
+        layout: Layout,
+        features: Features,
+        device: torch.device,
+        pooling: Pooling = "mask",
     ) -> "TextEncoder":
         """The encoder that :meth:`save` wrote."""
         backbone = load_backbone(folder / _BACKBONE)
-        module = PromptedEncoder(backbone, layout.prompt_ids, features)
-        if layout.vocabulary != module.vocabulary or layout.max_length > backbone.max_length:
+        sentence = backbone.sentence_pooling(pooling)
+        module = PromptedEncoder(backbone, layout.prompt_ids, features, sentence)
+        if (
+            layout.vocabulary != module.vocabulary
+            or layout.max_length > backbone.max_length
+            or layout.text_prefix != (sentence.text_prefix if sentence else "")
+        ):
             raise ValueError("its layout is made for another backbone")
         own = load_file(folder / _OWN)
         for name, mine in {"prompts": module.prompts, "centre": module.centre}.items():
@@ -55,13 +66,15 @@ class TextEncoder:
         with quiet_transformers():
             self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
             self.module.model.save_pretrained(folder / _BACKBONE)
+        if self.backbone.own_pooling is not None:
+            write_sentence_modules(self.backbone.own_pooling, folder / _BACKBONE)
         weights = self.module.model.state_dict().values()
         verify_tensors(weight_files(folder / _BACKBONE), map(_array, weights))
         own = {"prompts": self.module.prompts, "centre": self.module.centre}
         save_tensors(folder / _OWN, {name: _array(tensor) for name, tensor in own.items()})
 
     def embed(self, examples: Examples) -> NDArray[np.float32]:
-        """L2-normalised [OMSK] embeddings, one row per example, in their order."""
+        """L2-normalised embeddings, one row per example, in their order."""
         return self.embed_encodings(self.layout.encode(examples))
 
     def embed_encodings(self, encodings: Sequence[Encoding]) -> NDArray[np.float32]:
@@ -80,7 +93,7 @@ class TextEncoder:
         self.module.centre.copy_(self._features(encodings).mean(dim=0))
 
     def _features(self, encodings: Sequence[Encoding]) -> Tensor:
-        """The features at [OMSK], one row per example, in their order."""
+        """The features, one row per example, in their order."""
         return self.in_batches(encodings, self.module.outputs)
 
     def in_batches(
@@ -118,6 +131,7 @@ def layout_for(
     *,
     trainable_words: bool = True,
     masks: int = 1,
+    text_prefix: str = "",
 ) -> Layout:
     """The layout of a backbone's tokenizer; no longer than the model can read."""
     return Layout(
@@ -128,4 +142,5 @@ def layout_for(
         max_length=min(max_length, backbone.max_length),
         trainable_words=trainable_words,
         masks=masks,
+        text_prefix=text_prefix,
     )

@@ -1,19 +1,23 @@
-"""Any BERT-style masked language model, from the package, a folder or the hub."""
+"""Any BERT-style encoder, with or without its head, from the package, a folder or the hub."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
+from torch import Tensor
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoModelForMaskedLM,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -22,11 +26,19 @@ from transformers.utils import logging as transformers_logging
 from cptuning.backbone.checking import check_backbone_files, check_size
 from cptuning.backbone.hub import find_files
 from cptuning.backbone.packing import unpack
+from cptuning.backbone.pooling import SentencePooling
+from cptuning.backbone.sentence_folder import (
+    MODULES_FILE,
+    SentenceFolder,
+    read_sentence_folder,
+)
 from cptuning.errors import CPTuningError
 from cptuning.prompting import SpecialTokens
 
 EMBEDDED = Path(__file__).parent / "embedded"
 _PACKED_WEIGHTS = "model.packed.safetensors"
+
+Pooling = Literal["auto", "mask", "mean", "cls"]
 
 _log = logging.getLogger("cptuning")
 
@@ -58,6 +70,31 @@ class Backbone:
     has_head: bool
     revision: str | None = None
     """The commit on the hub, if it came from there."""
+    own_pooling: SentencePooling | None = None
+    """What stands behind the model of a sentence encoder."""
+
+    def sentence_pooling(self, pooling: Pooling) -> SentencePooling | None:
+        """What makes one vector of a text's tokens; None if it is read at [OMSK].
+
+        "auto" is a sentence encoder's own pooling, [OMSK] for a masked LM, and else the mean.
+
+        >>> load_backbone("embedded").sentence_pooling("auto") is None
+        True
+        """
+        if pooling == "auto":
+            if self.own_pooling is not None:
+                return self.own_pooling
+            pooling = "mask" if self.has_head else "mean"
+        if pooling == "mask":
+            return None
+        return SentencePooling([pooling], int(self.model.config.hidden_size))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All its weights: the model's, and those of its own pooling."""
+        state = dict(self.model.state_dict())
+        if self.own_pooling is not None:
+            state |= self.own_pooling.state_dict(prefix="own_pooling.")
+        return state
 
     @property
     def fast_tokenizer(self) -> Tokenizer:
@@ -111,6 +148,9 @@ def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backb
     ``"paper"``: see ``cptuning backbones``), a folder, or an id on the hub. What is not here yet is
     downloaded once; ``progress`` shows a bar on a terminal.
 
+    It may be a masked LM, an encoder without a head, or a sentence encoder in the format of
+    sentence-transformers.
+
     Weights are read from safetensors only and no code from outside is run. They come as float32
     whatever the file holds: half precision on a CPU is slow, and overflows.
 
@@ -121,16 +161,23 @@ def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backb
     if name == "embedded":
         return _load_embedded()
     files = find_files(name, progress)
-    if not (files.folder / "config.json").is_file():
+    sentence = None
+    folder = files.folder
+    if (folder / MODULES_FILE).is_file():
+        sentence = read_sentence_folder(folder)
+        folder = sentence.transformer
+    if not (folder / "config.json").is_file():
         raise CPTuningError(
-            f"The folder {files.folder} holds no model (it has no config.json): "
+            f"The folder {folder} holds no model (it has no config.json): "
             "name a folder written by save_pretrained."
         )
-    check_backbone_files(files.folder)
+    check_backbone_files(folder)
     try:
         with quiet_transformers():
-            tokenizer = AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
-            model, has_head = _load_masked_lm(files.folder, files.name)
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            _require_encoder(files.name, config)
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            model, has_head = _load_masked_lm(folder, files.name, config)
     except CPTuningError:
         raise
     except Exception as error:  # Safetensors and tokenizers raise bare ones of their own.
@@ -139,7 +186,48 @@ def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backb
         raise CPTuningError(
             f"The {kind} {files.name} could not be loaded as a masked language model: {reason}"
         ) from error
-    return _checked(Backbone(files.name, model, tokenizer, has_head, files.revision))
+    backbone = _checked(Backbone(files.name, model, tokenizer, has_head, files.revision))
+    if sentence is not None:
+        _complete(backbone, sentence)
+    elif not has_head:
+        _log.warning(
+            "%s has no masked-LM head: a text's vector is the mean of its tokens' (pooling), and "
+            "there is no masked-LM loss.",
+            files.name,
+        )
+    return backbone
+
+
+def _complete(backbone: Backbone, sentence: SentenceFolder) -> None:
+    """Give a backbone what its folder says besides the model: the modules behind it, and limits."""
+    tokenizer = backbone.tokenizer
+    if sentence.token_width != backbone.model.config.hidden_size:
+        raise CPTuningError(
+            f"The pooling of {backbone.name} is for vectors of {sentence.token_width} numbers, and "
+            f"its model gives {backbone.model.config.hidden_size}: save or copy the model again."
+        )
+    if sentence.max_length is not None:
+        tokenizer.model_max_length = sentence.max_length
+    if sentence.lower_case:
+        fast = backbone.fast_tokenizer
+        kept = [] if fast.normalizer is None else [fast.normalizer]
+        fast.normalizer = normalizers.Sequence([normalizers.Lowercase(), *kept])
+    special = backbone.special
+    prompt = backbone.fast_tokenizer.encode(sentence.prompt, add_special_tokens=False)
+    backbone.own_pooling = sentence.pooling(len(special.prefix) + len(prompt.ids)).eval()
+
+
+def _require_encoder(name: str, config: PretrainedConfig) -> None:
+    """Refuse models that don't read a text as a whole."""
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING:
+        return
+    kind = "an encoder-decoder" if config.is_encoder_decoder else "not an encoder of BERT's kind"
+    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        kind = "a decoder-only model, which reads from left to right"
+    raise CPTuningError(
+        f"The backbone {name} is {kind} ({config.model_type}): use a BERT-style masked language "
+        "model or a sentence encoder that is built on one."
+    )
 
 
 def _load_embedded() -> Backbone:
@@ -170,9 +258,10 @@ def _restore_buffers(model: PreTrainedModel) -> None:
             raise CPTuningError(f"The embedded model has an unknown buffer {name}.")
 
 
-def _load_masked_lm(folder: Path, name: str) -> tuple[PreTrainedModel, bool]:
-    """The masked LM; without its head, and saying so, if the file holds no head."""
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+def _load_masked_lm(
+    folder: Path, name: str, config: PretrainedConfig
+) -> tuple[PreTrainedModel, bool]:
+    """The masked LM, or the encoder alone if the file holds no head."""
     # A name of it may stand for code on the hub: the choice is left to transformers.
     config._attn_implementation = None
     if getattr(config, "quantization_config", None) is not None:
@@ -191,10 +280,6 @@ def _load_masked_lm(folder: Path, name: str) -> tuple[PreTrainedModel, bool]:
     if any(key.startswith(inside) and "pooler" not in key for key in missing):
         raise CPTuningError(f"The model {name} lacks weights of its encoder: it is damaged.")
     if missing - set(model.all_tied_weights_keys):
-        _log.warning(
-            "%s has no masked-LM head: its last hidden state is used, without the masked-LM loss.",
-            name,
-        )
         return model.base_model, False
     return model, True
 

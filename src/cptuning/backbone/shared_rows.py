@@ -16,6 +16,10 @@ class SharedRows:
     >>> shared.spread(torch.tensor([[1, 2, 3, 4], [5, 6, 0, 0], [7, 8, 0, 0]]))
     tensor([[1, 2, 3, 4],
             [5, 6, 7, 8]])
+    >>> shared.gathered(torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]]))
+    tensor([[1, 2, 3, 4],
+            [5, 6, 0, 0],
+            [7, 8, 0, 0]])
     >>> shared.positions
     tensor([[0, 1, 2, 3],
             [0, 1, 0, 1]])
@@ -38,6 +42,7 @@ class SharedRows:
         self._shape = (len(filled), max(filled))
         self._row, self._offset = torch.tensor(row), torch.tensor(offset)
         self._tokens = attention_mask.nonzero(as_tuple=True)
+        self._padded = attention_mask.shape
         numbers = torch.arange(attention_mask.shape[1]).expand_as(attention_mask)
         self.positions = self.spread(numbers)
         """Of each token in its own text."""
@@ -51,6 +56,10 @@ class SharedRows:
 
     def spread(self, values: Tensor) -> Tensor:
         """The values (texts, length, ...) of the padded batch as they stand here, or zeros."""
-        places = self.moved(*self._tokens)
         rows = values.new_zeros(self._shape + values.shape[2:])
-        return rows.index_put(places, values[self._tokens])
+        return rows.index_put(self.moved(*self._tokens), values[self._tokens])
+
+    def gathered(self, values: Tensor) -> Tensor:
+        """The inverse of :meth:`spread`: values that stand here, back in the padded batch."""
+        padded = values.new_zeros(self._padded + values.shape[2:])
+        return padded.index_put(self._tokens, values[self.moved(*self._tokens)])

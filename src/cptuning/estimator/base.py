@@ -120,6 +120,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
         settings = self._settings(split.train.examples, label_space)
         backbone, prompts = self._start(init_from, settings.template)
+        settings = self._settings_on(backbone, settings, split.train.examples, len(label_space))
         cross_fits = (
             split.dev is None and self.validation == "cross-fit" and not settings.leaves_one_out
         )
@@ -166,15 +167,29 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return self
 
-    def settings_for(self, examples: Examples, classes: int) -> Any:
-        """The settings for examples of so many classes: those given, and else the preset's."""
+    def settings_for(self, examples: Examples, classes: int, *, pooled: bool = False) -> Any:
+        """The settings for examples of so many classes: those given, and else the preset's.
+
+        ``pooled`` examples are read without a template, as sentence encoders do.
+        """
         given = {f.name: getattr(self, f.name) for f in fields(self.settings_class)}
         changes = self._changes(examples.is_pair)
         changes |= {name: value for name, value in given.items() if value is not None}
         settings = resolve_preset(
-            self.presets, self.preset, pair=examples.is_pair, classes=classes, **changes
+            self.presets,
+            self.preset,
+            pair=examples.is_pair,
+            classes=classes,
+            pooled=pooled,
+            **changes,
         )
         return settings.scaled_to(len(examples))
+
+    def _settings_on(
+        self, backbone: "Backbone", settings: Any, examples: Examples, classes: int
+    ) -> Any:
+        """The settings once the backbone is known."""
+        return settings
 
     def _settings(self, examples: Examples, label_space: LabelSpace) -> Any:
         return self.settings_for(examples, len(label_space))
@@ -259,7 +274,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."
             )
-        backbone = replace(encoder.backbone, model=deepcopy(encoder.module.model))
+        backbone = replace(
+            encoder.backbone,
+            model=deepcopy(encoder.module.model),
+            own_pooling=deepcopy(encoder.backbone.own_pooling),
+        )
         if found := training.get("backbone"):  # Not the folder that it was saved to in between.
             backbone = replace(backbone, name=found["name"], revision=found.get("revision"))
         is_same = encoder.layout.template.source == template
@@ -307,7 +326,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def transform(self, X: Any) -> FloatArray:
-        """The L2-normalised [OMSK] embeddings, float32, of a method that compares them."""
+        """The L2-normalised embeddings, float32, of a method that compares them."""
         return self._fitted().transform(X)
 
     def explain(self, X: Any, k: int = 3) -> list[Reasons]:

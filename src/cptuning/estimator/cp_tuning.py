@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sklearn.base import TransformerMixin
 
-from cptuning.data import LabelSpace
+from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.parameters import described
@@ -87,6 +87,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         contrastive_weight: float | None = None,
         mlm_rate: float | None = None,
         features: str | None = None,
+        pooling: str | None = None,
         centred: bool | None = None,
         optimizer: str | None = None,
         learning_rate: float | None = None,
@@ -129,6 +130,18 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 'give a dev set, or leave validation at "cross-fit".'
             )
         return label_space, split
+
+    def _settings_on(
+        self, backbone: "Backbone", settings: Any, examples: Examples, classes: int
+    ) -> Any:
+        if backbone.sentence_pooling(settings.pooling) is None:
+            return settings
+        if self.template is not None:
+            raise CPTuningError(
+                f"{backbone.name} is read without a template, by pooling the tokens of a text: "
+                'leave template out, or choose pooling="mask".'
+            )
+        return self.settings_for(examples, classes, pooled=True)
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         super()._check(label_space, labels)

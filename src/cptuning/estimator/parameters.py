@@ -17,8 +17,9 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
         "str or Backbone",
         "embedded",
         '"embedded" (shipped with the package), "small", "base", "multilingual" or "paper" '
-        "(downloaded once), a folder, or an id on the hub; or what ``load_backbone`` gave, which "
-        "``fit`` then trains in place.",
+        "(downloaded once), a folder, or an id on the hub: of a masked LM, or, for cp-tuning and "
+        "fine-tuning, of any encoder, also of sentence-transformers; or what ``load_backbone`` "
+        "gave, which ``fit`` then trains in place.",
     ),
     "preset": (
         "str",

@@ -85,6 +85,7 @@ class AddedSetting:
 CHANGES: tuple[SettingsChange, ...] = (
     RenamedSetting("words_a_class", "words_per_class"),
     RenamedValue("selection", "one-error", "one-standard-error"),
+    AddedSetting("pooling", neutral="auto"),  # of a masked LM, the vector at [OMSK] as before
 )
 
 

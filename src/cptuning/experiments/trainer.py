@@ -69,6 +69,11 @@ class CandidateTrainer:
         from cptuning.training import Processes
 
         backbone = load_backbone(self.name)
+        if backbone.own_pooling is not None:
+            raise CPTuningError(
+                f"{self.name} is a sentence encoder: the paper's experiments prompt a masked "
+                "language model. Use one of those."
+            )
         backbone.model.to(Processes.find(self.device).device)  # type: ignore[arg-type]
         return backbone
 

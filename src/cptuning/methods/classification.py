@@ -170,10 +170,11 @@ def require_masked_lm(backbone: Backbone, method: str) -> None:
 
 def snapshot(backbone: Backbone) -> Callable[[], None]:
     """A way to put the backbone's weights back as they are now, for another training."""
-    kept = {name: value.detach().clone() for name, value in backbone.model.state_dict().items()}
+    kept = {name: value.detach().clone() for name, value in backbone.state_dict().items()}
 
     def put_back() -> None:
-        backbone.model.load_state_dict(kept)
+        for name, value in backbone.state_dict().items():
+            value.copy_(kept[name])
 
     return put_back
 

@@ -34,7 +34,10 @@ PerAnchor = Callable[[Tensor, Tensor], Tensor]
 
 
 class Objective(nn.Module):
-    """λ · contrastive loss at [OMSK] + (1 − λ) · masked-LM loss at [TMSK]."""
+    """λ · contrastive loss at [OMSK] + (1 − λ) · masked-LM loss at [TMSK].
+
+    λ is 1 for an encoder without a masked-LM head.
+    """
 
     def __init__(self, encoder: PromptedEncoder, settings: CPTuningSettings) -> None:
         super().__init__()
@@ -131,7 +134,8 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
         module = self.encoder.module
-        model = [p for p in module.model.parameters() if p.requires_grad]
+        parts = [module.model] if module.pooling is None else [module.model, module.pooling]
+        model = [p for part in parts for p in part.parameters() if p.requires_grad]
         prompt_rate = self.settings.prompt_learning_rate or learning_rate
         # Prompt vectors start from words' embeddings: nothing should pull them towards zero.
         return [
@@ -216,8 +220,15 @@ class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
     def __init__(self, training: Training[CPTuningSettings]) -> None:
         super().__init__(training)
         backbone, settings, prompts = training.backbone, training.settings, training.prompts
-        layout = layout_for(backbone, Template.parse(settings.template), settings.max_length)
-        module = PromptedEncoder(backbone, layout.prompt_ids, settings.features)
+        pooling = backbone.sentence_pooling(settings.pooling)
+        layout = layout_for(
+            backbone,
+            Template.parse(settings.template, needs_output=pooling is None),
+            settings.max_length,
+            text_prefix=pooling.text_prefix if pooling else "",
+        )
+        module = PromptedEncoder(backbone, layout.prompt_ids, settings.features, pooling)
+        module.prompts.requires_grad_(len(module.prompts) > 0)
         if prompts is not None and prompts.shape == module.prompts.shape:
             module.prompts.data.copy_(prompts)
         self.encoder = TextEncoder(layout, module.to(training.processes.device), backbone)

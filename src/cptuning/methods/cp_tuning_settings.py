@@ -48,6 +48,12 @@ class CPTuningSettings(TrainingSettings):
         'What is compared: the input of the masked-LM decoder ("head", the paper\'s) or the last '
         "hidden state."
     )
+    pooling: Literal["auto", "mask", "mean", "cls"] = setting(
+        'How a text becomes one vector: at the [MASK] of the template ("mask", the paper\'s), or '
+        "of the text alone, without a template, as the mean of its tokens' last hidden states "
+        '("mean") or the first of them ("cls"). "auto" is what a sentence-transformers folder says '
+        'itself, "mask" for a masked LM, and "mean" for an encoder without a head.'
+    )
     centred: bool = setting(
         "Whether the mean of the untrained training embeddings is subtracted before normalising."
     )
@@ -98,6 +104,7 @@ _PAPER = CPTuningSettings(
     contrastive_weight=0.5,
     mlm_rate=0.15,
     features="head",
+    pooling="auto",
     centred=False,
     optimizer="adam",
     learning_rate=3e-5,
@@ -138,6 +145,17 @@ _DEFAULT = replace(
     inference="unit-prototype",
 )
 
+# A sentence encoder already knows what a text is about: all layers follow, with no masked LM beside
+# them and nothing to choose between tasks. Measured, not searched (docs/presets.md).
+_SENTENCE = replace(
+    _DEFAULT,
+    tau_n=1 / 8,
+    contrastive_weight=1.0,
+    centred=True,
+    learning_rate=5e-5,
+    frozen_share=0.0,
+)
+
 # The code that the authors released is not the method of their paper: Circle loss (margin 0.4,
 # scale 64) without a masked LM, and the nearest example alone decides.
 _RELEASED = replace(
@@ -164,17 +182,24 @@ PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
             centred=True,
             steps=40,
         ),
+        "sentence": _SENTENCE,
     },
     "released": {"single": _RELEASED, "pair": replace(_RELEASED, template="{a} ? [MASK] {b}")},
 }
 
 
-def settings_for(preset: str, *, pair: bool, classes: int = 2, **changes: Any) -> CPTuningSettings:
+def settings_for(
+    preset: str, *, pair: bool, classes: int = 2, pooled: bool = False, **changes: Any
+) -> CPTuningSettings:
     """A preset's settings for so many classes of single texts or of pairs, some of them changed.
+
+    ``pooled`` texts are read without a template.
 
     >>> settings_for("paper", pair=True).template
     '{a} ? [MASK] {b}'
     >>> settings_for("paper", pair=False, margin=0.2).margin
     0.2
+    >>> settings_for("paper", pair=True, pooled=True).template
+    '{a} [SEP] {b}'
     """
-    return resolve_preset(PRESETS, preset, pair=pair, classes=classes, **changes)
+    return resolve_preset(PRESETS, preset, pair=pair, classes=classes, pooled=pooled, **changes)

@@ -89,6 +89,7 @@ class Layout:
     ``trainable_words`` makes a [PRO] of each token of the prompt's own words, as CP-Tuning does;
     without it they are ordinary tokens, and only what the template calls [PRO] is one. ``masks``
     is the number of consecutive output masks, one for each token of the longest label word.
+    ``text_prefix`` is put before every text, as if it were a part of it.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Layout:
         max_length: int,
         trainable_words: bool = True,
         masks: int = 1,
+        text_prefix: str = "",
     ) -> None:
         self._given = tokenizer.to_str()
         self._tokenizer = _plain_copy(self._given)
@@ -110,12 +112,14 @@ class Layout:
         self.max_length = max_length
         self.trainable_words = trainable_words
         self.masks = masks
+        self.text_prefix = text_prefix
         self.prompt_ids = self._lay_out_words()
         self._room = max_length - self._fixed_length()
-        if self._room < 1:
+        prefix = len(self._tokenizer.encode(text_prefix, add_special_tokens=False).ids)
+        if self._room - (1 + self.template.is_pair) * prefix < 1:
             raise CPTuningError(
                 f"max_length={max_length} leaves no room for text beside the "
-                f"{self._fixed_length()} tokens of the prompt: raise max_length."
+                f"{max_length - self._room + prefix} tokens of the prompt: raise max_length."
             )
 
     def save_tokenizer(self, path: Path) -> None:
@@ -152,7 +156,7 @@ class Layout:
         before, part = self._place_of(which)
         starts_segment = before is None or isinstance(before, Separator)
         space = " " if part.spaced and not starts_segment else ""
-        taken = (part.of(text) for text in texts)
+        taken = (self.text_prefix + part.of(text) for text in texts)
         read = tuple(space + text if text else "" for text in taken)
         if sum(map(len, read)) <= _MOST_REMEMBERED:
             return _remembered_ids(self._given, read)

@@ -95,8 +95,11 @@ class Template:
     parts: tuple[Part, ...]
 
     @classmethod
-    def parse(cls, source: str) -> "Template":
-        """The template that a string describes; an error names what is wrong with it."""
+    def parse(cls, source: str, *, needs_output: bool = True) -> "Template":
+        """The template that a string describes; an error names what is wrong with it.
+
+        A template without a [MASK] or [CLS] is for encoders that pool all tokens.
+        """
         parts: list[Part] = []
         marks: list[str] = []
         spaced = False
@@ -118,7 +121,7 @@ class Template:
                     )
                 parts.append(Words(piece.rstrip()))
             spaced = piece[-1:].isspace()
-        _check(source, parts, marks)
+        _check(source, parts, marks, needs_output)
         _check_words(source, parts)
         return cls(source, tuple(parts if "[JOIN]" in marks else _with_border(parts)))
 
@@ -146,7 +149,7 @@ def _prompts(source: str, count: str | None) -> Prompts:
     return Prompts(int(count or 1))
 
 
-def _check(source: str, parts: list[Part], marks: list[str]) -> None:
+def _check(source: str, parts: list[Part], marks: list[str], needs_output: bool) -> None:
     texts = [part.which for part in parts if isinstance(part, Text)]
     masks = sum(isinstance(part, Mask) for part in parts)
     if "a" not in texts:
@@ -158,7 +161,7 @@ def _check(source: str, parts: list[Part], marks: list[str]) -> None:
             f"The template {source!r} has a [CLS] that does not open it, or a [MASK] beside it: "
             "the answer is read at one place, a [CLS] at the very start or a [MASK]."
         )
-    if masks == 0 and "[CLS]" not in marks:
+    if needs_output and masks == 0 and "[CLS]" not in marks:
         raise CPTuningError(
             f"The template {source!r} has no [MASK]: say where the model gives its answer."
         )

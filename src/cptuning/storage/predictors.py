@@ -183,7 +183,8 @@ def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: s
     with needed_for(f"The model {folder}, which was not exported,"):
         from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
-    return TextEncoder.load(folder, layout, settings.features, Processes.find(device).device)
+    there = Processes.find(device).device
+    return TextEncoder.load(folder, layout, settings.features, there, settings.pooling)
 
 
 def _second_look(folder: Path, layout: Layout, clear_lead: float | None) -> SecondLook | None:
@@ -214,4 +215,5 @@ def _layout(folder: Path, facts: ModelFacts) -> Layout:
         max_length=layout.max_length,
         trainable_words=layout.trainable_words,
         masks=layout.masks,
+        text_prefix=layout.text_prefix,
     )

@@ -48,6 +48,7 @@ class LayoutFacts:
     max_length: int
     trainable_words: bool
     masks: int
+    text_prefix: str = ""
 
     @classmethod
     def of(cls, layout: Layout) -> "LayoutFacts":
@@ -59,11 +60,13 @@ class LayoutFacts:
             layout.max_length,
             layout.trainable_words,
             layout.masks,
+            layout.text_prefix,
         )
 
     @classmethod
     def from_json(cls, stored: Any) -> "LayoutFacts":
         """The inverse of :meth:`to_json`."""
+        stored = {"text_prefix": "", **stored}  # Models from before it have none.
         facts = _Object("layout", stored, _names(cls))
         vocabulary = facts.whole_number("vocabulary", 1, _MOST_IDS)
         special = _Object("layout.special", stored["special"], _names(SpecialTokens))
@@ -76,11 +79,12 @@ class LayoutFacts:
                 mask=special.whole_number("mask", 0, most),
                 pad=special.whole_number("pad", 0, most),
             ),
-            Template.parse(facts.text("template")),
+            Template.parse(facts.text("template"), needs_output=False),
             vocabulary,
             facts.whole_number("max_length", 1, _MOST_TOKENS),
             facts.flag("trainable_words"),
             facts.whole_number("masks", 1, 100),
+            facts.text("text_prefix"),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -283,6 +287,8 @@ def _settings(
     unknown = sorted(set(stored) - names)
     if unknown:
         raise CPTuningError(f"there is no setting {_shown(unknown[0])}")
+    if "pooling" in names:
+        stored = {"pooling": "mask", **stored}  # Models from before it read no other place.
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
     try:
         settings = kind(**values)
