@@ -49,8 +49,8 @@ def test_a_model_without_a_head_is_loaded_and_said_to_have_none(headless, caplog
     assert not backbone.has_head
     assert type(backbone.model).__name__ == "BertModel"
     assert [record.message for record in caplog.records if record.name == "cptuning"] == [
-        f"{headless} has no masked-LM head: its last hidden state is used, "
-        "without the masked-LM loss."
+        f"{headless} has no masked-LM head: a text's vector is the mean of its tokens' (pooling), "
+        "and there is no masked-LM loss."
     ]
 
 
@@ -139,7 +139,15 @@ def change(path, **changes):
     path.write_text(json.dumps({name: v for name, v in facts.items() if v is not None}))
 
 
-@pytest.mark.parametrize("model_type", ["gpt2", "no-such-type", None])
+@pytest.mark.parametrize(
+    ("model_type", "kind"), [("gpt2", "a decoder-only model"), ("t5", "an encoder-decoder")]
+)
+def test_a_model_that_is_no_encoder(copy, model_type, kind):
+    change(copy / "config.json", model_type=model_type, architectures=None)
+    assert f"The backbone {copy} is {kind}" in sentence(copy)
+
+
+@pytest.mark.parametrize("model_type", ["no-such-type", None])
 def test_a_model_of_another_kind(copy, model_type):
     change(copy / "config.json", model_type=model_type, architectures=None)
     assert f"The folder {copy} could not be loaded as a masked language model" in sentence(copy)
