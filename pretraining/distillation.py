@@ -15,6 +15,7 @@ from torch.nn import functional
 from pretraining.targets import Rows
 from pretraining.vocabulary import CLS, PAD, SEP
 
+# Of those that end in a full stop the reference reads the rest; it reads the last one as it is.
 PROMPTS = (
     "it is [MASK] .",
     "it was [MASK] .",
@@ -22,6 +23,11 @@ PROMPTS = (
     "this is about [MASK] .",
     "topic : [MASK] .",
     "[MASK] .",
+    "this is [MASK] .",
+    "that was [MASK] .",
+    "all in all , it was [MASK] .",
+    "in summary , it is [MASK] .",
+    "all in all , [MASK] !",
 )
 LONGEST_PROMPT = 8
 # Texts that stand near each other are often alike: what tells them apart is worth learning.
@@ -36,7 +42,12 @@ class SentenceBatch:
     ids: Tensor
     attended: Tensor
     is_text: Tensor
-    targets: Tensor
+    targets: Tensor | None
+    """None if a reference model is the teacher."""
+    unstopped: tuple[Tensor, Tensor]
+    """Ids and attention of the same texts, the prompts without their full stops."""
+    alone: tuple[Tensor, Tensor]
+    """The same without prompts."""
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:
@@ -67,7 +78,7 @@ class SentenceDrawer:
     def __init__(
         self,
         rows: Rows,
-        targets: np.ndarray,
+        targets: np.ndarray | None,
         vocabulary: dict[str, int],
         lengths: tuple[int, ...],
         *,
@@ -78,12 +89,14 @@ class SentenceDrawer:
         self.ids = torch.from_numpy(rows.ids.astype(np.int32)).to(device)
         self.starts = torch.from_numpy(rows.starts).to(device)
         self.lengths = torch.from_numpy(rows.lengths.astype(np.int64)).to(device)
-        self.targets = torch.from_numpy(targets).to(device)
+        self.targets = None if targets is None else torch.from_numpy(targets).to(device)
         prompts = [[vocabulary[word] for word in prompt.split()] for prompt in PROMPTS]
         width = LONGEST_PROMPT
         padded = [p + [PAD] * (width - len(p)) for p in [[], *prompts]]
         self.prompts = torch.tensor(padded, device=device)
         self.prompt_lengths = torch.tensor([0, *map(len, prompts)], device=device)
+        stops = [prompt.endswith(".") for prompt in PROMPTS]
+        self.stops = torch.tensor([0, *map(int, stops)], device=device)
         numbers = torch.arange(len(self.lengths), device=device)
         held_out = numbers % HELD_OUT_ONE_IN == 0
         self.held_out = numbers[held_out & (self.lengths <= 54)]
@@ -100,7 +113,9 @@ class SentenceDrawer:
     def load(cls, folder: Path, *args: object, **kwargs: object) -> "SentenceDrawer":
         """From the files that ``pretraining.targets`` wrote."""
         rows = Rows(np.load(folder / "ids.npy"), np.load(folder / "lengths.npy"))
-        return cls(rows, np.load(folder / "targets.npy"), *args, **kwargs)  # type: ignore[arg-type]
+        path = folder / "targets.npy"
+        targets = np.load(path) if path.is_file() else None
+        return cls(rows, targets, *args, **kwargs)  # type: ignore[arg-type]
 
     def draw(self, step: int, rows: int, length: int) -> SentenceBatch:
         """Blocks of texts that stand near each other in the corpus, half of them with a prompt."""
@@ -124,17 +139,29 @@ class SentenceDrawer:
         return torch.randint(n, (size,), generator=self._generator, device=self.device)
 
     def _laid_out(self, chosen: Tensor, prompt: Tensor, length: int) -> SentenceBatch:
-        """[CLS] text prompt [SEP], then padding."""
+        n, m = self.lengths[chosen][:, None], self.prompt_lengths[prompt][:, None]
+        ids, attended = self._rows(chosen, prompt, n + m, length)
+        column = torch.arange(length, device=self.device)
+        return SentenceBatch(
+            ids,
+            attended,
+            (column >= 1) & (column <= n),
+            None if self.targets is None else self.targets[chosen],
+            self._rows(chosen, prompt, n + m - self.stops[prompt][:, None], length),
+            self._rows(chosen, prompt, n, length),
+        )
+
+    def _rows(
+        self, chosen: Tensor, prompt: Tensor, end: Tensor, length: int
+    ) -> tuple[Tensor, Tensor]:
+        """[CLS] text prompt [SEP], then padding; ``end`` is the last token before [SEP]."""
         column = torch.arange(length, device=self.device)
         n = self.lengths[chosen][:, None]
-        end = n + self.prompt_lengths[prompt][:, None]
-        is_text = (column >= 1) & (column <= n)
-        is_prompt = (column > n) & (column <= end)
         places = (self.starts[chosen][:, None] + column - 1).clamp(0, len(self.ids) - 1)
         words = self.prompts[prompt].gather(1, (column - 1 - n).clamp(0, LONGEST_PROMPT - 1))
         ids = torch.full_like(places, PAD)
         ids[:, 0] = CLS
-        ids = torch.where(is_text, self.ids[places].long(), ids)
-        ids = torch.where(is_prompt, words, ids)
+        ids = torch.where((column >= 1) & (column <= n), self.ids[places].long(), ids)
+        ids = torch.where((column > n) & (column <= end), words, ids)
         ids = torch.where(column == end + 1, SEP, ids)
-        return SentenceBatch(ids, column <= end + 1, is_text, self.targets[chosen])
+        return ids, column <= end + 1

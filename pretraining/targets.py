@@ -1,10 +1,11 @@
 """Texts of a few sentences and a sentence encoder's vectors of them: the targets of distillation.
 
     python -m pretraining.targets CORPUS [CORPUS ...] --tokenizer TOKENIZER \
-        --teacher FOLDER --output OUTPUT [--workers 16]
+        [--teacher FOLDER] --output OUTPUT [--workers 16]
 
 A CORPUS is a folder that ``pretraining.corpus`` wrote, TOKENIZER the student's. The teacher is a
-BERT-style sentence encoder with mean pooling; its vectors are centred on their mean.
+BERT-style sentence encoder with mean pooling; its vectors are centred on their mean. Without a
+teacher only the texts are written: the training's reference will be it.
 """
 
 import argparse
@@ -82,14 +83,14 @@ def texts_of(document: str, rng: np.random.Generator) -> Iterator[str]:
 
 
 def tokenized(
-    numbered: tuple[int, Sequence[str]], student: Path, teacher: Path
+    numbered: tuple[int, Sequence[str]], student: Path, teacher: Path | None
 ) -> tuple[Rows, Rows]:
     """The texts of some documents in the word pieces of the student and of the teacher."""
     number, documents = numbered
     rng = np.random.default_rng(number)
     texts = [text for document in documents for text in texts_of(document, rng)]
     ours = _tokenizer(student).encode_batch_fast(texts, add_special_tokens=False)
-    theirs = _tokenizer(teacher).encode_batch_fast(texts, add_special_tokens=True)
+    theirs = _tokenizer(teacher or student).encode_batch_fast(texts, add_special_tokens=True)
     kept = [
         (a.ids, b.ids)
         for a, b in zip(ours, theirs, strict=True)
@@ -179,7 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", type=Path, nargs="+")
     parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--teacher", type=Path, required=True)
+    parser.add_argument("--teacher", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -192,11 +193,12 @@ def main() -> None:
         parts = list(pool.map(work, _numbered_chunks(iter(texts), 4000)))
     ours, theirs = (Rows.joined([part[i] for part in parts]) for i in (0, 1))
     print(f"{len(ours.lengths):,} texts tokenized, {perf_counter() - begun:.0f} s", flush=True)
-    targets = centred(embedded(load_teacher(chosen.teacher, chosen.device), theirs, chosen.device))
     chosen.output.mkdir(parents=True, exist_ok=True)
     np.save(chosen.output / "ids.npy", ours.ids)
     np.save(chosen.output / "lengths.npy", ours.lengths)
-    np.save(chosen.output / "targets.npy", targets.cpu().numpy())
+    if chosen.teacher:
+        vectors = embedded(load_teacher(chosen.teacher, chosen.device), theirs, chosen.device)
+        np.save(chosen.output / "targets.npy", centred(vectors).cpu().numpy())
     print(f"{chosen.output}: {perf_counter() - begun:.0f} s", flush=True)
 
 

@@ -61,7 +61,8 @@ class Recipe:
     relation_weight: float = 0.5
     sentence_weight: float = 1.0
     reference: str = ""
-    """A folder with a language model; the masks of prompts behind texts are to say its words."""
+    """A folder with a language model. The masks of prompts behind texts are to say the words that
+    it says if the prompt lacks its full stop; and without targets it is the teacher as well."""
     reference_weight: float = 1.0
     tokens_a_step: int = 131_072
     cycle: tuple[str, ...] = (
@@ -121,23 +122,36 @@ def sentence_loss(
     """How far the vectors of some texts are from the teacher's.
 
     With a reference, KL(reference ‖ model) of the words at the prompts' masks is added. Without
-    it nothing asks for a word there, and these masks forget what they mean.
+    it nothing asks for a word there, and these masks forget what they mean. The reference reads the
+    prompts without their full stops: so a model can be its own reference after these masks have
+    forgotten.
     """
     types = torch.zeros_like(batch.ids)
     hidden = model.encoded(batch.ids, types, batch.attended)
-    loss = distillation_loss(model.sentence(hidden, batch.is_text), batch.targets)
+    vectors = model.sentence(hidden, batch.is_text)
     if reference is None:
-        return loss
+        assert batch.targets is not None
+        return distillation_loss(vectors, batch.targets)
     is_mask = batch.ids == MASK
     rows = torch.arange(len(types), device=types.device)
     columns = is_mask.float().argmax(1)
     found = model.decoded(hidden[rows, columns]).float().log_softmax(-1)
     with torch.no_grad():
-        known = reference.encoded(batch.ids, types, batch.attended)
+        known = reference.encoded(*_inputs(batch.unstopped))
         wanted = reference.decoded(known[rows, columns]).float().log_softmax(-1)
+        targets = batch.targets
+        if targets is None:
+            targets = reference.sentence(reference.encoded(*_inputs(batch.alone)), batch.is_text)
+    loss = distillation_loss(vectors, targets)
     each = functional.kl_div(found, wanted, reduction="none", log_target=True).sum(-1)
     prompted = is_mask.any(1)
     return loss + weight * (each * prompted).sum() / prompted.sum().clamp(min=1)
+
+
+def _inputs(rows: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids and attention of single texts as the model takes them."""
+    ids, attended = rows
+    return ids, torch.zeros_like(ids), attended
 
 
 class Trainer:
@@ -268,7 +282,12 @@ class Trainer:
         with self._autocast():
             hidden = self.model.encoded(batch.ids, torch.zeros_like(batch.ids), batch.attended)
             found = self.model.sentence(hidden, batch.is_text).float()
-        return float(functional.cosine_similarity(found, batch.targets.float()).mean())
+            wanted = batch.targets
+            if wanted is None:
+                assert self.reference is not None
+                known = self.reference.encoded(*_inputs(batch.alone))
+                wanted = self.reference.sentence(known, batch.is_text)
+        return float(functional.cosine_similarity(found, wanted.float()).mean())
 
     def _log(self, elapsed: float, rate: float, sums: Tensor) -> None:
         means: dict[str, float | None] = {}
@@ -350,7 +369,7 @@ def main() -> None:
             option = f"--{field.name.replace('_', '-')}"
             parser.add_argument(option, type=type(field.default), default=field.default)
     parser.add_argument("--cycle", nargs="+", default=Recipe.cycle)
-    parser.add_argument("--targets", type=Path, help="texts with teachers' vectors")
+    parser.add_argument("--targets", type=Path, help="texts, with teachers' vectors or without")
     parser.add_argument("--pairs", type=Path, help="labelled pairs")
     chosen = vars(parser.parse_args())
     chosen["cycle"] = tuple(chosen["cycle"])
