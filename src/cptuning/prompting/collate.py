@@ -11,30 +11,40 @@ from cptuning.prompting.layout import Encoding, IntArray
 
 @dataclass(frozen=True)
 class Batch:
-    """Model inputs of several examples, padded on the right."""
+    """Model inputs of several examples, padded on the right.
+
+    The first sequences of all examples come first; then, of examples with more, the second ones,
+    and so on.
+    """
 
     input_ids: IntArray
     attention_mask: IntArray
     token_type_ids: IntArray
     outputs: IntArray
-    """The position of [OMSK] in each row."""
+    """The position of [OMSK] in the first sequence of each example."""
+    is_text: IntArray
+    """One at the tokens of the texts themselves."""
 
     def __len__(self) -> int:
-        return len(self.input_ids)
+        """How many examples there are."""
+        return len(self.outputs)
 
 
 def collate(encodings: Sequence[Encoding], pad: int, length: int = 0) -> Batch:
     """Pad to the longest of the batch, or to a greater length."""
-    shape = (len(encodings), max(length, *map(len, encodings)))
+    rows = [*encodings]
+    for place in range(max((len(encoding.others) for encoding in encodings), default=0)):
+        rows += [encoding.others[place] for encoding in encodings if encoding.others]
+    shape = (len(rows), max(length, *map(len, rows)))
     ids = np.full(shape, pad, dtype=np.int64)
-    mask = np.zeros(shape, dtype=np.int64)
-    types = np.zeros(shape, dtype=np.int64)
-    for row, encoding in enumerate(encodings):
+    mask, types, is_text = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    for row, encoding in enumerate(rows):
         ids[row, : len(encoding)] = encoding.ids
         mask[row, : len(encoding)] = 1
         types[row, : len(encoding)] = encoding.types
+        is_text[row, : len(encoding)] = encoding.is_text
     outputs = np.array([encoding.output for encoding in encodings], dtype=np.int64)
-    return Batch(ids, mask, types, outputs)
+    return Batch(ids, mask, types, outputs, is_text)
 
 
 def token_budget_batches(

@@ -70,9 +70,16 @@ class Encoding:
     output: int
     """The position of [OMSK]; of the first one, if there are several in a row."""
     shortened: bool
+    others: "tuple[Encoding, ...]" = ()
+    """What else is read for the same example: the texts of a pair, one by one."""
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def length(self) -> int:
+        """The tokens of all that is read for the example."""
+        return len(self) + sum(map(len, self.others))
 
     def without(self, start: int, stop: int) -> "Encoding":
         """The same with some positions left out; ``output`` is not changed."""
@@ -89,7 +96,8 @@ class Layout:
     ``trainable_words`` makes a [PRO] of each token of the prompt's own words, as CP-Tuning does;
     without it they are ordinary tokens, and only what the template calls [PRO] is one. ``masks``
     is the number of consecutive output masks, one for each token of the longest label word.
-    ``text_prefix`` is put before every text, as if it were a part of it.
+    ``text_prefix`` is put before every text, as if it were a part of it. With ``sentences`` the
+    texts of a pair are also read one by one, and only so if the template has no output.
     """
 
     def __init__(
@@ -103,6 +111,7 @@ class Layout:
         trainable_words: bool = True,
         masks: int = 1,
         text_prefix: str = "",
+        sentences: bool = False,
     ) -> None:
         self._given = tokenizer.to_str()
         self._tokenizer = _plain_copy(self._given)
@@ -113,6 +122,7 @@ class Layout:
         self.trainable_words = trainable_words
         self.masks = masks
         self.text_prefix = text_prefix
+        self.sentences = sentences
         self.prompt_ids = self._lay_out_words()
         self._room = max_length - self._fixed_length()
         prefix = len(self._tokenizer.encode(text_prefix, add_special_tokens=False).ids)
@@ -134,13 +144,26 @@ class Layout:
                 f"The template {self.template.source!r} is for {expected}: "
                 "give examples of that kind, or another template."
             )
-        tokens = {"a": self._tokenize(examples.first, "a")}
-        if examples.second is not None:
-            tokens["b"] = self._tokenize(examples.second, "b")
-        return [
-            self._assemble({which: ids[i] for which, ids in tokens.items()})
-            for i in range(len(examples))
-        ]
+        if examples.second is None or not self.sentences:
+            return self._together(examples)
+        pairs = list(
+            zip(
+                map(self._alone, self._tokens(examples.first)),
+                map(self._alone, self._tokens(examples.second)),
+                strict=True,
+            )
+        )
+        if not self.template.has_output:
+            return [replace(a, others=(b,), shortened=a.shortened or b.shortened) for a, b in pairs]
+        together = self._together(examples)
+        return [replace(one, others=pair) for one, pair in zip(together, pairs, strict=True)]
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences are read for an example."""
+        if not (self.sentences and self.template.is_pair):
+            return 1
+        return 3 if self.template.has_output else 2
 
     @property
     def word_ids(self) -> list[int]:
@@ -152,11 +175,36 @@ class Layout:
         text = words.strip() if opening else " " + words.strip()
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
+    def _together(self, examples: Examples) -> list[Encoding]:
+        """Each example in one sequence, as the template says."""
+        tokens = {"a": self._tokenize(examples.first, "a")}
+        if examples.second is not None:
+            tokens["b"] = self._tokenize(examples.second, "b")
+        return [
+            self._assemble({which: ids[i] for which, ids in tokens.items()})
+            for i in range(len(examples))
+        ]
+
+    def _alone(self, tokens: list[int]) -> Encoding:
+        """A text in a sequence of its own, without a prompt."""
+        prefix, suffix = self.special.prefix, self.special.suffix
+        kept = tokens[: self.max_length - len(prefix) - len(suffix)]
+        ids = np.array([*prefix, *kept, *suffix], dtype=np.int64)
+        place = np.arange(len(ids))
+        is_text = (place >= len(prefix)) & (place < len(prefix) + len(kept))
+        return Encoding(ids, 0 * ids, is_text, output=0, shortened=len(kept) < len(tokens))
+
     def _tokenize(self, texts: Sequence[str], which: str) -> list[list[int]]:
         before, part = self._place_of(which)
         starts_segment = before is None or isinstance(before, Separator)
         space = " " if part.spaced and not starts_segment else ""
-        taken = (self.text_prefix + part.of(text) for text in texts)
+        return self._tokens(texts, space, part)
+
+    def _tokens(
+        self, texts: Sequence[str], space: str = "", part: Text | None = None
+    ) -> list[list[int]]:
+        """The tokens of texts, with the prefix before each, as a template uses them."""
+        taken = (self.text_prefix + (part.of(text) if part else text) for text in texts)
         read = tuple(space + text if text else "" for text in taken)
         if sum(map(len, read)) <= _MOST_REMEMBERED:
             return _remembered_ids(self._given, read)

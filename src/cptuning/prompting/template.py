@@ -126,6 +126,11 @@ class Template:
         return cls(source, tuple(parts if "[JOIN]" in marks else _with_border(parts)))
 
     @property
+    def has_output(self) -> bool:
+        """Whether there is a place where the model answers: a [MASK], or [CLS] at the start."""
+        return self.source.startswith("[CLS]") or any(isinstance(p, Mask) for p in self.parts)
+
+    @property
     def is_pair(self) -> bool:
         """Whether the template holds two texts."""
         return any(isinstance(part, Text) and part.which == "b" for part in self.parts)
