@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import embedding
+from torch.nn.functional import embedding, normalize
 from transformers import PreTrainedModel
 
 from cptuning.backbone.loading import Backbone, first_position
 from cptuning.backbone.pooling import SentencePooling
 from cptuning.backbone.shared_rows import ROW_TOKENS, SharedRows
 from cptuning.errors import CPTuningError
+from cptuning.inference.views import Views
 from cptuning.prompting import Batch
 
 Features = Literal["head", "hidden"]
@@ -32,8 +33,8 @@ class PromptedEncoder(nn.Module):
     embedding table. The vocabulary is never resized, so prompts cannot leak into the decoder
     that shares its rows. ``features`` says what is read at a position: the input of the
     masked-LM decoder (``"head"``, what feeds the softmax) or the last hidden state. With
-    ``pooling`` it is the pooled vector of the position's text. ``centre``, zero at first, is
-    subtracted from every feature vector.
+    ``pooling`` it is the pooled vector of the position's text; with ``mask`` as well, both, one
+    after the other. ``centre``, zero at first, is subtracted before vectors are joined.
     """
 
     centre: Tensor
@@ -44,8 +45,12 @@ class PromptedEncoder(nn.Module):
         prompt_ids: np.ndarray[Any, Any],
         features: Features = "head",
         pooling: SentencePooling | None = None,
+        *,
+        mask: bool | None = None,
     ) -> None:
         super().__init__()
+        self.reads_mask = pooling is None if mask is None else mask
+        self.sentence_weight = 1.0
         self.model = backbone.model
         self.features: Features = features if backbone.has_head else "hidden"
         self.has_head = backbone.has_head
@@ -68,10 +73,12 @@ class PromptedEncoder(nn.Module):
         token_type_ids: Tensor,
         rows: Tensor,
         columns: Tensor,
+        is_text: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The features and the decoder's inputs at the positions (rows[i], columns[i]).
 
-        Texts of equal length need no ``attention_mask``.
+        Texts of equal length need no ``attention_mask``; ``is_text`` is for poolings that are of
+        the text only.
         """
         inputs = {"inputs_embeds": self.embed(input_ids)}
         if self.takes_types:
@@ -83,11 +90,43 @@ class PromptedEncoder(nn.Module):
             if self.training and input_ids.device.type == "cpu" and self._can_share_rows:
                 read = self._read_in_shared_rows
         hidden, decoder_inputs, tokens = read(inputs, rows, columns)
+        features = decoder_inputs if self.features == "head" else hidden
         if self.pooling is not None:
-            features = self.pooling(tokens, attention_mask)[rows]
-        else:
-            features = decoder_inputs if self.features == "head" else hidden
-        return features - self.centre, decoder_inputs
+            pooled = self.pooling(tokens, is_text if self.pooling.text_only else attention_mask)
+            about = pooled[rows]
+            features = torch.cat([features, about], dim=-1) if self.reads_mask else about
+        return features, decoder_inputs
+
+    def joined(self, read: Tensor) -> Tensor:
+        """One vector per example of what was read for it: (examples, sequences, features).
+
+        ``inference/views.py`` has the equations.
+        """
+        read = read - self.centre
+        if self.pooling is None:
+            return Tensor(read[:, 0])
+        sentence = read[..., self._mask_width :]
+        texts = sentence[:, 1:] if self.reads_mask and sentence.shape[1] > 1 else sentence
+        about = texts[:, 0] if texts.shape[1] == 1 else relation(texts[:, 0], texts[:, 1])
+        if not self.reads_mask:
+            return Tensor(about)
+        mask = normalize(read[:, 0, : self._mask_width].float(), dim=-1)
+        return torch.cat([mask, self.sentence_weight * normalize(about.float(), dim=-1)], dim=-1)
+
+    def mean_read(self, read: Tensor) -> Tensor:
+        """The mean vector of each view over what was read."""
+        mask, sentence = read[:, 0, : self._mask_width], read[..., self._mask_width :]
+        texts = sentence[:, 1:] if self.reads_mask and sentence.shape[1] > 1 else sentence
+        means = [mask.mean(dim=0)] if self.reads_mask else []
+        if self.pooling is not None:
+            means.append(texts.flatten(0, 1).mean(dim=0))
+        return torch.cat(means)
+
+    @property
+    def views(self) -> Views:
+        """The same as numpy knows it."""
+        centre: NDArray[np.float32] = self.centre.cpu().numpy()
+        return Views(centre, self._mask_width, self.sentence_weight)
 
     def _read(
         self, inputs: dict[str, Tensor], rows: Tensor, columns: Tensor
@@ -135,8 +174,13 @@ class PromptedEncoder(nn.Module):
 
     def _width(self) -> int:
         """The length of a feature vector."""
-        if self.pooling is not None:
-            return self.pooling.width
+        return self._mask_width + (0 if self.pooling is None else self.pooling.width)
+
+    @property
+    def _mask_width(self) -> int:
+        """How many of its numbers are of the mask view."""
+        if not self.reads_mask:
+            return 0
         if self.features == "hidden":
             return int(self.model.config.hidden_size)
         return int(self.model.get_output_embeddings().weight.shape[1])
@@ -158,9 +202,26 @@ class PromptedEncoder(nn.Module):
         return logits
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The features of each text, not normalised."""
-        features: Tensor = self.at_outputs(batch)[0]
-        return features
+        """The vector of each example, not normalised."""
+        return self.joined(self.read(batch))
+
+    def read(self, batch: Batch) -> Tensor:
+        """The features of all sequences of each example: (examples, sequences, features)."""
+        n, device = len(batch), self.centre.device
+        rows = torch.arange(len(batch.input_ids), device=device)
+        columns = torch.zeros_like(rows)
+        columns[:n] = torch.as_tensor(batch.outputs).to(device, non_blocking=True)
+        features, _ = self(**self.tensors(batch), rows=rows, columns=columns)
+        read: Tensor = features.unflatten(0, (-1, n)).transpose(0, 1)
+        return read
+
+    def tensors(self, batch: Batch) -> dict[str, Tensor]:
+        """The arrays of a batch as arguments."""
+        device = self.centre.device
+        tensors = to_device(batch, device)
+        if self.pooling is not None and self.pooling.text_only:
+            tensors["is_text"] = torch.as_tensor(batch.is_text).to(device, non_blocking=True)
+        return tensors
 
     def at_outputs(self, batch: Batch, masks: int = 1) -> tuple[Tensor, Tensor]:
         """Features and decoder inputs at [OMSK], and at the masks that follow it."""
@@ -170,8 +231,19 @@ class PromptedEncoder(nn.Module):
             name: torch.as_tensor(array).to(device, non_blocking=True)
             for name, array in (("rows", rows), ("columns", columns))
         }
-        found: tuple[Tensor, Tensor] = self(**to_device(batch, device), **positions)
+        found: tuple[Tensor, Tensor] = self(**self.tensors(batch), **positions)
         return found
+
+
+def relation(first: Tensor, second: Tensor) -> Tensor:
+    """How two texts are related: their cosine, and the difference of their unit vectors.
+
+    >>> relation(torch.tensor([[0.0, 2.0]]), torch.tensor([[0.0, 5.0]]))
+    tensor([[1., 0., 0.]])
+    """
+    first, second = (normalize(vectors.float(), dim=-1) for vectors in (first, second))
+    cosine = (first * second).sum(dim=-1, keepdim=True)
+    return torch.cat([cosine, (first - second).abs()], dim=-1)
 
 
 def output_positions(batch: Batch, masks: int = 1) -> tuple[IntArray, IntArray]:

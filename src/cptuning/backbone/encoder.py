@@ -42,11 +42,13 @@ class TextEncoder:
         features: Features,
         device: torch.device,
         pooling: Pooling = "mask",
+        sentence_weight: float | None = None,
     ) -> "TextEncoder":
         """The encoder that :meth:`save` wrote."""
         backbone = load_backbone(folder / _BACKBONE)
-        sentence = backbone.sentence_pooling(pooling)
-        module = PromptedEncoder(backbone, layout.prompt_ids, features, sentence)
+        mask, sentence = backbone.views(pooling, sentence_weight)
+        module = PromptedEncoder(backbone, layout.prompt_ids, features, sentence, mask=mask)
+        module.sentence_weight = 1.0 if sentence_weight is None else sentence_weight
         if (
             layout.vocabulary != module.vocabulary
             or layout.max_length > backbone.max_length
@@ -89,8 +91,15 @@ class TextEncoder:
         The vectors of a language model share a large common part. It makes every
         similarity close to one, far from the margins of the loss.
         """
-        self.module.centre.zero_()
-        self.module.centre.copy_(self._features(encodings).mean(dim=0))
+        self.module.centre.copy_(self.module.mean_read(self._read(encodings)))
+
+    def read_encodings(self, encodings: Sequence[Encoding]) -> NDArray[np.float32]:
+        """What is read for each example, before it is joined: (examples, sequences, features)."""
+        read: NDArray[np.float32] = self._read(encodings).cpu().numpy()
+        return read
+
+    def _read(self, encodings: Sequence[Encoding]) -> Tensor:
+        return self.in_batches(encodings, self.module.read)
 
     def _features(self, encodings: Sequence[Encoding]) -> Tensor:
         """The features, one row per example, in their order."""
@@ -106,7 +115,7 @@ class TextEncoder:
         # Others may share the model, and switching every module takes as long as a small batch.
         if was_training or self.module.model.training:
             self.module.eval()
-        batches = token_budget_batches([len(encoding) for encoding in encodings], budget)
+        batches = token_budget_batches([encoding.length for encoding in encodings], budget)
         with torch.no_grad():
             pieces = [
                 compute(collate([encodings[i] for i in rows], self.layout.special.pad))
@@ -132,6 +141,7 @@ def layout_for(
     trainable_words: bool = True,
     masks: int = 1,
     text_prefix: str = "",
+    sentences: bool = False,
 ) -> Layout:
     """The layout of a backbone's tokenizer; no longer than the model can read."""
     return Layout(
@@ -143,4 +153,5 @@ def layout_for(
         trainable_words=trainable_words,
         masks=masks,
         text_prefix=text_prefix,
+        sentences=sentences,
     )

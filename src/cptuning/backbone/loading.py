@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 from cptuning.backbone.checking import check_backbone_files, check_size
 from cptuning.backbone.hub import find_files
 from cptuning.backbone.packing import unpack
-from cptuning.backbone.pooling import SentencePooling
+from cptuning.backbone.pooling import Dense, SentencePooling
 from cptuning.backbone.sentence_folder import (
     MODULES_FILE,
     SentenceFolder,
@@ -73,21 +73,28 @@ class Backbone:
     own_pooling: SentencePooling | None = None
     """What stands behind the model of a sentence encoder."""
 
-    def sentence_pooling(self, pooling: Pooling) -> SentencePooling | None:
-        """What makes one vector of a text's tokens; None if it is read at [OMSK].
+    def views(
+        self, pooling: Pooling, sentence_weight: float | None = None
+    ) -> tuple[bool, SentencePooling | None]:
+        """Whether a text is read at [OMSK], and what makes one vector of its tokens, if anything.
 
-        "auto" is a sentence encoder's own pooling, [OMSK] for a masked LM, and else the mean.
+        "auto" is both if the backbone is made for both and the sentence view has a weight;
+        else a sentence encoder's own pooling, [OMSK] for a masked LM, or the mean.
 
-        >>> load_backbone("embedded").sentence_pooling("auto") is None
-        True
+        >>> embedded = load_backbone("embedded")
+        >>> [embedded.views("auto", weight)[1] is not None for weight in (1.0, 0.0)]
+        [True, False]
         """
         if pooling == "auto":
-            if self.own_pooling is not None:
-                return self.own_pooling
-            pooling = "mask" if self.has_head else "mean"
+            if self.own_pooling is None:
+                pooling = "mask" if self.has_head else "mean"
+            elif not (self.has_head and self.own_pooling.text_only):
+                return False, self.own_pooling
+            else:
+                return True, None if sentence_weight == 0 else self.own_pooling
         if pooling == "mask":
-            return None
-        return SentencePooling([pooling], int(self.model.config.hidden_size))
+            return True, None
+        return False, SentencePooling([pooling], int(self.model.config.hidden_size))
 
     def state_dict(self) -> dict[str, Tensor]:
         """All its weights: the model's, and those of its own pooling."""
@@ -235,6 +242,7 @@ def _load_embedded() -> Backbone:
     with torch.device("meta"):  # No time is spent on random weights that are replaced at once.
         model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
     weights = unpack(load_file(EMBEDDED / _PACKED_WEIGHTS))
+    pooling = _sentence_head(weights)
     model.to_empty(device="cpu")
     missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
     model.tie_weights()
@@ -242,9 +250,17 @@ def _load_embedded() -> Backbone:
     if unexpected or set(missing) - tied:
         raise CPTuningError("The embedded weights are damaged: install the package again.")
     _restore_buffers(model)
-    return _checked(
-        Backbone("embedded", model, AutoTokenizer.from_pretrained(EMBEDDED), has_head=True)
-    )
+    tokenizer = AutoTokenizer.from_pretrained(EMBEDDED)
+    return _checked(Backbone("embedded", model, tokenizer, has_head=True, own_pooling=pooling))
+
+
+def _sentence_head(weights: dict[str, Tensor]) -> SentencePooling:
+    """The embedded backbone's sentence view, taken out of its weights."""
+    weight, bias = (weights.pop(f"sentence.dense.{name}") for name in ("weight", "bias"))
+    width = len(weight)
+    dense = Dense(width, width, bias=True, activation="Identity")
+    dense.load_state_dict({"linear.weight": weight, "linear.bias": bias})
+    return SentencePooling(["mean"], width, [dense], text_only=True).eval()
 
 
 def _restore_buffers(model: PreTrainedModel) -> None:

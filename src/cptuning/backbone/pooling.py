@@ -75,7 +75,9 @@ class SentencePooling(nn.Module):
     """Token vectors to one vector per text: pooling modes side by side, then layers.
 
     ``text_prefix`` stands before every text (a sentence encoder's default prompt). Of the tokens,
-    ``first`` is the first that is pooled: a prompt may be read without being counted.
+    ``first`` is the first that is pooled: a prompt may be read without being counted. With
+    ``text_only`` only tokens of the text itself are pooled, and words may stand around it: so one
+    pass serves a masked language model, too.
     """
 
     def __init__(
@@ -86,12 +88,14 @@ class SentencePooling(nn.Module):
         *,
         text_prefix: str = "",
         first: int = 0,
+        text_only: bool = False,
     ) -> None:
         super().__init__()
         self.modes = tuple(modes)
         self.layers = nn.Sequential(*layers)
         self.text_prefix = text_prefix
         self.first = first
+        self.text_only = text_only
         self.token_width = width
         self.width = len(self.modes) * width
         for layer in layers:

@@ -24,6 +24,8 @@ from cptuning.files.tensors import save_tensors, tensor_shapes
 MODULES_FILE = "modules.json"
 _PROMPTS_FILE = "config_sentence_transformers.json"
 _CONFIG, _WEIGHTS, _PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
+# Not sentence-transformers' own: it pools all tokens.
+_TEXT_ONLY = "text_only"
 _MOST_MODULES = 16
 _MOST_CHARACTERS = 5_000
 _MOST_TOKENS = 1 << 20
@@ -48,6 +50,8 @@ class SentenceFolder:
     token_width: int
     include_prompt: bool
     """Whether the tokens of the prompt are pooled, too."""
+    text_only: bool
+    """Whether no other tokens than those of the text are pooled: not [CLS] and [SEP] either."""
     layers: tuple[Dense | Normalize, ...]
     prompt: str
     """What stands before every text."""
@@ -62,6 +66,7 @@ class SentenceFolder:
             self.layers,
             text_prefix=self.prompt,
             first=prompt_tokens if self.prompt and not self.include_prompt else 0,
+            text_only=self.text_only,
         )
 
 
@@ -99,6 +104,7 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
         modes,
         token_width,
         facts.get("include_prompt", True) is not False,
+        facts.get(_TEXT_ONLY) is True,
         tuple(layers),
         _default_prompt(folder / _PROMPTS_FILE),
         None if longest is None else _whole_number(folder, "max_seq_length", longest),
@@ -122,6 +128,8 @@ def write_sentence_modules(pooling: SentencePooling, folder: Path) -> None:
         "pooling_mode": list(pooling.modes),
         "include_prompt": pooling.first == 0,
     }
+    if pooling.text_only:
+        configuration[_TEXT_ONLY] = True
     prompt = {"prompts": {"default": pooling.text_prefix}, "default_prompt_name": "default"}
     _write_json(folder / MODULES_FILE, listed)
     _write_json(folder / _PROMPTS_FILE, prompt)

@@ -88,6 +88,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         mlm_rate: float | None = None,
         features: str | None = None,
         pooling: str | None = None,
+        sentence_weight: float | None = None,
         centred: bool | None = None,
         optimizer: str | None = None,
         learning_rate: float | None = None,
@@ -134,7 +135,8 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     def _settings_on(
         self, backbone: "Backbone", settings: Any, examples: Examples, classes: int
     ) -> Any:
-        if backbone.sentence_pooling(settings.pooling) is None:
+        reads_mask, _ = backbone.views(settings.pooling, settings.sentence_weight)
+        if reads_mask:
             return settings
         if self.template is not None:
             raise CPTuningError(

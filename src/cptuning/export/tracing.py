@@ -89,7 +89,7 @@ class _Embedder(nn.Module):
             features, _ = self.encoder(input_ids, None, token_type_ids, texts, 0 * texts)
         finally:
             hook.remove()
-        return normalize(features.float(), dim=-1)
+        return normalize(self.encoder.joined(features[:, None]).float(), dim=-1)
 
 
 def _attend(

@@ -112,6 +112,13 @@ class DiscriminantAnalysis:
         errors = excess.std(axis=1, ddof=1) / np.sqrt(len(rows))
         return SHRINKAGES[int((excess.mean(axis=1) <= errors + _SAME_LOSS).argmax())]
 
+    @property
+    def least_loss(self) -> float:
+        """The mean log-loss of the leave-one-out answers with the shrinkage that they choose."""
+        if len(self.left_out) == 0 or len(self._present) == 1:
+            return 0.0
+        return float(self._losses(self.shrinkage, self.left_out).mean())
+
     def _losses(self, shrinkage: float, rows: "IntArray") -> Matrix:
         scores, labels = self.leave_one_out(shrinkage, rows), self.labels[rows]
         return log_losses(scores, labels, fit_temperature(scores, labels))

@@ -5,11 +5,12 @@ it. A *sentence view* is the pooled vector of its tokens: what it is about. For 
 view is the relation of the two texts' vectors.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cptuning.inference.support import FloatArray
+from cptuning.inference.closed_form import DiscriminantAnalysis
+from cptuning.inference.support import FloatArray, IntArray
 
 SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
 """What the weight of the sentence view is chosen from, the preferred one first."""
@@ -71,4 +72,13 @@ def unit(rows: FloatArray) -> FloatArray:
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
+
+
+def chosen_sentence_weight(read: FloatArray, views: Views, labels: IntArray) -> float:
+    """The weight of the sentence view with which leave-one-out answers are the most likely."""
+    losses = {}
+    for weight in SENTENCE_WEIGHTS:
+        embeddings = replace(views, sentence_weight=weight).embeddings(read)
+        losses[weight] = DiscriminantAnalysis(embeddings, labels).least_loss
+    return min(losses, key=lambda weight: losses[weight])

@@ -1,6 +1,7 @@
 """CP-Tuning itself: the paper's Algorithm 1 as a task for the training loop."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from cptuning.inference import (
     familiarity_of_examples,
 )
 from cptuning.inference.support import IntArray
+from cptuning.inference.views import chosen_sentence_weight
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.learner import Learner
@@ -39,9 +41,12 @@ class Objective(nn.Module):
     λ is 1 for an encoder without a masked-LM head.
     """
 
-    def __init__(self, encoder: PromptedEncoder, settings: CPTuningSettings) -> None:
+    def __init__(
+        self, encoder: PromptedEncoder, settings: CPTuningSettings, sequences: int = 1
+    ) -> None:
         super().__init__()
         self.encoder = encoder
+        self.sequences = sequences
         self.weight = settings.contrastive_weight if encoder.has_head else 1.0
         self.has_mlm = self.weight < 1
         self.sums = settings.reduction == "sum"
@@ -57,16 +62,21 @@ class Objective(nn.Module):
         columns: Tensor,
         labels: Tensor,
         targets: Tensor,
+        is_text: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The losses of a batch: its first rows are labelled, any others are for the masked LM.
 
-        The first positions are the [OMSK]s of the labelled rows, the rest are [TMSK]s.
-        ``labels`` are those of all processes' rows, in the order in which they are gathered.
+        The first positions are the [OMSK]s of the labelled rows, then come the openings of their
+        further sequences; the rest are [TMSK]s. ``labels`` are those of all processes' rows, in
+        the order in which they are gathered.
         """
-        n = len(rows) - len(targets)
-        inputs = (input_ids, attention_mask, token_type_ids)
-        features, decoder_inputs = in_chunks(self.encoder, self.chunk_size, inputs, rows, columns)
-        embeddings = gather(normalize(features[:n].float(), dim=-1))
+        read = len(rows) - len(targets)
+        n = read // self.sequences
+        inputs = [input_ids, attention_mask, token_type_ids]
+        inputs += [] if is_text is None else [is_text]
+        features, decoder_inputs = in_chunks(self._encode, self.chunk_size, inputs, rows, columns)
+        sequences = features[:read].unflatten(0, (self.sequences, n)).transpose(0, 1)
+        embeddings = gather(normalize(self.encoder.joined(sequences).float(), dim=-1))
         per_anchor = self.per_anchor(embeddings, labels)
         if self.sums:
             contrastive = per_anchor.sum()
@@ -75,12 +85,19 @@ class Objective(nn.Module):
         if not self.has_mlm:
             return {"loss": contrastive, "contrastive": contrastive}
         chunks = chunk_count(len(input_ids), self.chunk_size)
-        token_losses = recomputed(self._token_losses, chunks, decoder_inputs[n:], targets)
-        by_sample = mean_by_sample(token_losses, rows[n:], len(input_ids), targets != NO_TARGET)
+        token_losses = recomputed(self._token_losses, chunks, decoder_inputs[read:], targets)
+        samples = len(input_ids) - (read - n)
+        by_sample = mean_by_sample(token_losses, rows[read:], samples, targets != NO_TARGET)
         # The mean over the processes, which the gradients undergo, makes a sum of the sums.
         mlm = by_sample.sum() * (len(labels) / n) if self.sums else by_sample.mean()
         loss = self.weight * contrastive + (1 - self.weight) * mlm
         return {"loss": loss, "contrastive": contrastive, "mlm": mlm}
+
+    def _encode(self, *arguments: Tensor) -> tuple[Tensor, Tensor]:
+        """The encoder with what belongs to the rows first, then the positions."""
+        *inputs, rows, columns = arguments
+        found: tuple[Tensor, Tensor] = self.encoder(*inputs[:3], rows, columns, *inputs[3:])
+        return found
 
     def _token_losses(self, decoder_inputs: Tensor, targets: Tensor) -> Tensor:
         logits = self.encoder.decode(decoder_inputs).float()
@@ -126,10 +143,22 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         self.replayable = settings.loss != "sampled-pccl" and settings.chunk_size == 0
         # An evaluation must not take longer the more examples there are: a sample stands for all.
         self._references = stratified_sample(split.train.labels, MOST_REFERENCES, self.seed)
+        references = [self.encodings[row] for row in self._references]
         if settings.centred:
-            self.encoder.centre_on([self.encodings[row] for row in self._references])
-        self.objective = Objective(module, settings)
+            self.encoder.centre_on(references)
+        if module.reads_mask and module.pooling is not None:
+            module.sentence_weight = self._sentence_weight(references)
+            self.settings = replace(settings, sentence_weight=module.sentence_weight)
+        self.objective = Objective(module, settings, self.layout.sequences)
         freeze_lower_layers(module, settings.frozen_share)
+
+    def _sentence_weight(self, references: Sequence[Encoding]) -> float:
+        """The weight of the sentence view: the one that was set, or what the examples choose."""
+        if self.settings.sentence_weight is not None:
+            return self.settings.sentence_weight
+        labels = self.split.train.labels[self._references]
+        read, views = self.encoder.read_encodings(references), self.encoder.module.views
+        return chosen_sentence_weight(read, views, labels)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
@@ -220,14 +249,15 @@ class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
     def __init__(self, training: Training[CPTuningSettings]) -> None:
         super().__init__(training)
         backbone, settings, prompts = training.backbone, training.settings, training.prompts
-        pooling = backbone.sentence_pooling(settings.pooling)
+        mask, pooling = backbone.views(settings.pooling, settings.sentence_weight)
         layout = layout_for(
             backbone,
-            Template.parse(settings.template, needs_output=pooling is None),
+            Template.parse(settings.template, needs_output=mask),
             settings.max_length,
             text_prefix=pooling.text_prefix if pooling else "",
+            sentences=pooling is not None,
         )
-        module = PromptedEncoder(backbone, layout.prompt_ids, settings.features, pooling)
+        module = PromptedEncoder(backbone, layout.prompt_ids, settings.features, pooling, mask=mask)
         module.prompts.requires_grad_(len(module.prompts) > 0)
         if prompts is not None and prompts.shape == module.prompts.shape:
             module.prompts.data.copy_(prompts)

@@ -52,7 +52,14 @@ class CPTuningSettings(TrainingSettings):
         'How a text becomes one vector: at the [MASK] of the template ("mask", the paper\'s), or '
         "of the text alone, without a template, as the mean of its tokens' last hidden states "
         '("mean") or the first of them ("cls"). "auto" is what a sentence-transformers folder says '
-        'itself, "mask" for a masked LM, and "mean" for an encoder without a head.'
+        'itself, "mask" for a masked LM, "mean" for an encoder without a head, and for the '
+        "embedded backbone both its views, at the mask and of the text's tokens."
+    )
+    sentence_weight: float | None = setting(
+        "The weight of the sentence view beside the mask view, of a backbone that has both; 0 "
+        "leaves it out, None chooses it by leave-one-out answers to the training examples.",
+        least=0,
+        most=100,
     )
     centred: bool = setting(
         "Whether the mean of the untrained training embeddings is subtracted before normalising."
@@ -105,6 +112,7 @@ _PAPER = CPTuningSettings(
     mlm_rate=0.15,
     features="head",
     pooling="auto",
+    sentence_weight=0.0,
     centred=False,
     optimizer="adam",
     learning_rate=3e-5,
@@ -128,6 +136,7 @@ _PAPER = CPTuningSettings(
 
 _DEFAULT = replace(
     _PAPER,
+    sentence_weight=None,
     template="{a} it is [MASK] .",
     tau_n=1 / 2,
     reduction="mean",

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cptuning.backbone import output_positions, to_device
+from cptuning.backbone import output_positions
 from cptuning.data import BalancedBatches, LabelSpace, UniformBatches
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
@@ -100,7 +101,9 @@ class BatchedTask(ABC, Generic[S]):
         if self.unlabeled_encodings:
             extra = self._unlabeled_batches(batch)
             mine_too = range(self.processes.index, len(extra), self.processes.count)
-            encodings += [self.unlabeled_encodings[extra[i]] for i in mine_too]
+            # The masked LM reads an example in one piece only.
+            more = [self.unlabeled_encodings[extra[i]] for i in mine_too]
+            encodings += [replace(encoding, others=()) for encoding in more]
             seeds += [[self.seed, batch, self.batch_size + i] for i in mine_too]
         return self._tensors(encodings, seeds, len(mine)) | {
             "labels": self._on_device(self.batch_labels(chosen))
@@ -143,12 +146,13 @@ class BatchedTask(ABC, Generic[S]):
         batch = collate(masked, self.layout.special.pad, length)
         rows, columns = output_positions(batch, self.layout.masks)
         outputs = n * self.layout.masks
+        others = np.arange(len(batch), len(batch.input_ids))
         arrays = {
-            "rows": np.concatenate([rows[:outputs], targets.rows]),
-            "columns": np.concatenate([columns[:outputs], targets.columns]),
+            "rows": np.concatenate([rows[:outputs], others, targets.rows]),
+            "columns": np.concatenate([columns[:outputs], 0 * others, targets.columns]),
             "targets": targets.ids,
         }
-        return to_device(batch, self.processes.device) | {
+        return self.encoder.module.tensors(batch) | {
             name: self._on_device(array) for name, array in arrays.items()
         }
 

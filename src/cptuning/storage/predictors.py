@@ -184,7 +184,9 @@ def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: s
         from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
     there = Processes.find(device).device
-    return TextEncoder.load(folder, layout, settings.features, there, settings.pooling)
+    return TextEncoder.load(
+        folder, layout, settings.features, there, settings.pooling, settings.sentence_weight
+    )
 
 
 def _second_look(folder: Path, layout: Layout, clear_lead: float | None) -> SecondLook | None:
@@ -216,4 +218,5 @@ def _layout(folder: Path, facts: ModelFacts) -> Layout:
         trainable_words=layout.trainable_words,
         masks=layout.masks,
         text_prefix=layout.text_prefix,
+        sentences=layout.sentences,
     )

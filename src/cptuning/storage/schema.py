@@ -49,6 +49,7 @@ class LayoutFacts:
     trainable_words: bool
     masks: int
     text_prefix: str = ""
+    sentences: bool = False
 
     @classmethod
     def of(cls, layout: Layout) -> "LayoutFacts":
@@ -61,12 +62,13 @@ class LayoutFacts:
             layout.trainable_words,
             layout.masks,
             layout.text_prefix,
+            layout.sentences,
         )
 
     @classmethod
     def from_json(cls, stored: Any) -> "LayoutFacts":
         """The inverse of :meth:`to_json`."""
-        stored = {"text_prefix": "", **stored}  # Models from before it have none.
+        stored = {"text_prefix": "", "sentences": False, **stored}  # Older models have none.
         facts = _Object("layout", stored, _names(cls))
         vocabulary = facts.whole_number("vocabulary", 1, _MOST_IDS)
         special = _Object("layout.special", stored["special"], _names(SpecialTokens))
@@ -85,6 +87,7 @@ class LayoutFacts:
             facts.flag("trainable_words"),
             facts.whole_number("masks", 1, 100),
             facts.text("text_prefix"),
+            facts.flag("sentences"),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -288,7 +291,8 @@ def _settings(
     if unknown:
         raise CPTuningError(f"there is no setting {_shown(unknown[0])}")
     if "pooling" in names:
-        stored = {"pooling": "mask", **stored}  # Models from before it read no other place.
+        # Models from before these settings read no other place.
+        stored = {"pooling": "mask", "sentence_weight": None, **stored}
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
     try:
         settings = kind(**values)
