@@ -329,7 +329,9 @@ def test_the_masks_of_prompts_keep_the_words_of_the_reference(trainer, tokenizer
         has_stop = int(ids[0, after] == tokenizer.get_vocab()["."])
         unstopped = torch.cat([ids[:, :after], ids[:, after + has_stop :]], dim=1)
         logits = [
-            model.decoded(model.encoded(read, torch.zeros_like(read), None))[0, place].log_softmax(-1)
+            model.decoded(model.encoded(read, torch.zeros_like(read), None))[0, place].log_softmax(
+                -1
+            )
             for model, read in ((first.model, unstopped), (free.model, ids))
         ]
         expected.append((logits[0].exp() * (logits[0] - logits[1])).sum().item())

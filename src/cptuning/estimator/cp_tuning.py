@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc]
     """A text classifier from a few labelled examples: no prompt, no label words, no head.
 
-    Of its presets, "default" is what measured best, "paper" has the settings as printed in the
-    paper, and "released" is the variant in the code that its authors released.
+    Of its presets, "default" is what measured best, "instant" trains nothing and takes a second,
+    "paper" has the settings as printed in the paper, and "released" is the variant in the code that
+    its authors released.
 
     Examples
     --------
@@ -108,6 +109,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         inference: str | None = None,
         k: int | None = None,
         index: str | None = None,
+        instant_first: bool | None = None,
         chunk_size: int | None = None,
         temperature: float | None = None,
     ) -> None:

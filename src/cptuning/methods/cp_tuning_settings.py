@@ -84,6 +84,12 @@ class CPTuningSettings(TrainingSettings):
         'How the nearest examples are found; "approximate" is for hundreds of thousands of them.',
         default="exact",
     )
+    instant_first: bool = setting(
+        "Whether the same examples are first answered without training, as by the preset "
+        '"instant", and that model is kept if held-out answers prefer it by more than a standard '
+        "error.",
+        default=False,
+    )
     chunk_size: int = setting(
         "The rows of a batch that are in memory at a time (gradient caching); 0 means all of them.",
         least=0,
@@ -95,6 +101,8 @@ class CPTuningSettings(TrainingSettings):
         """LDA does so in closed form, if the embeddings were not trained on the examples."""
         return self.inference == "lda" and self.steps == 0
 
+
+_PAIR_TEMPLATE = "{a} [SEP] {b} these are [MASK] ."
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).
 _PAPER = CPTuningSettings(
@@ -138,10 +146,11 @@ _DEFAULT = replace(
     _PAPER,
     sentence_weight=None,
     template="{a} it is [MASK] .",
-    tau_n=1 / 2,
+    tau_n=1 / 8,
     reduction="mean",
+    centred=True,
     optimizer="adamw",
-    learning_rate=2e-5,
+    learning_rate=5e-5,
     frozen_share=0.5,
     weight_decay=0.01,
     warmup=0.1,
@@ -151,18 +160,22 @@ _DEFAULT = replace(
     epochs=10,
     evaluate_every=10,
     selection="one-standard-error",
-    inference="unit-prototype",
+    inference="lda",
+    instant_first=True,
 )
 
 # A sentence encoder already knows what a text is about: all layers follow, with no masked LM beside
 # them and nothing to choose between tasks. Measured, not searched (docs/presets.md).
-_SENTENCE = replace(
+_SENTENCE = replace(_DEFAULT, contrastive_weight=1.0, frozen_share=0.0)
+
+# Nothing is trained. What is not centred on the examples has exact leave-one-out answers.
+_INSTANT = replace(
     _DEFAULT,
-    tau_n=1 / 8,
-    contrastive_weight=1.0,
-    centred=True,
-    learning_rate=5e-5,
-    frozen_share=0.0,
+    template="{a} all in all , [MASK] !",
+    steps=0,
+    epochs=0,
+    centred=False,
+    instant_first=False,
 )
 
 # The code that the authors released is not the method of their paper: Circle loss (margin 0.4,
@@ -181,17 +194,16 @@ PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
     "paper": {"single": _PAPER, "pair": replace(_PAPER, template="{a} ? [MASK] {b}")},
     "default": {
         "single": _DEFAULT,
-        # Negatives of many classes are not alike, so the near ones must count more; and there is
-        # more to learn.
-        "many": replace(_DEFAULT, tau_n=1 / 8, centred=True, learning_rate=1e-4),
+        # There is more to learn, and the masked LM would hold it back.
+        "many": replace(_DEFAULT, contrastive_weight=1.0),
         "pair": replace(
-            _DEFAULT,
-            template="{a} [SEP] {b} these are [MASK] .",
-            contrastive_weight=0.3,
-            centred=True,
-            steps=40,
+            _DEFAULT, template=_PAIR_TEMPLATE, learning_rate=2e-5, inference="unit-prototype"
         ),
         "sentence": _SENTENCE,
+    },
+    "instant": {
+        "single": _INSTANT,
+        "pair": replace(_INSTANT, template=_PAIR_TEMPLATE),
     },
     "released": {"single": _RELEASED, "pair": replace(_RELEASED, template="{a} ? [MASK] {b}")},
 }
