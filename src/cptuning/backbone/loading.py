@@ -25,6 +25,7 @@ from transformers.utils import logging as transformers_logging
 
 from cptuning.backbone.checking import check_backbone_files, check_size
 from cptuning.backbone.hub import find_files
+from cptuning.backbone.packed import EMBEDDED, PACKED_WEIGHTS
 from cptuning.backbone.packing import unpack
 from cptuning.backbone.pooling import Dense, SentencePooling
 from cptuning.backbone.sentence_folder import (
@@ -34,9 +35,6 @@ from cptuning.backbone.sentence_folder import (
 )
 from cptuning.errors import CPTuningError
 from cptuning.prompting import SpecialTokens
-
-EMBEDDED = Path(__file__).parent / "embedded"
-_PACKED_WEIGHTS = "model.packed.safetensors"
 
 Pooling = Literal["auto", "mask", "mean", "cls"]
 
@@ -241,7 +239,7 @@ def _load_embedded() -> Backbone:
     config = AutoConfig.from_pretrained(EMBEDDED)
     with torch.device("meta"):  # No time is spent on random weights that are replaced at once.
         model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
-    weights = unpack(load_file(EMBEDDED / _PACKED_WEIGHTS))
+    weights = unpack(load_file(EMBEDDED / PACKED_WEIGHTS))
     pooling = _sentence_head(weights)
     model.to_empty(device="cpu")
     missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
