@@ -116,30 +116,46 @@ def has_embedded_architecture(folder: Path) -> bool:
     )
 
 
+def packed_weights(folder: Path) -> Weights:
+    """The weights in a folder of the embedded architecture, those of the sentence view included.
+
+    ``ValueError`` if they are of other shapes.
+    """
+    weights = unpacked(load_file(folder / PACKED_WEIGHTS))
+    _check_shapes(weights, PackedBackbone(folder).vocabulary)
+    return weights
+
+
 def graph_weights(folder: Path, vocabulary: int) -> Weights:
-    """The weights of the embedded graph from a backbone's folder.
+    """The weights of the embedded graph from a backbone's folder, packed or not.
 
     ``ValueError`` if they are of other shapes.
     """
     if (folder / PACKED_WEIGHTS).is_file():
-        weights = unpacked(load_file(folder / PACKED_WEIGHTS))
+        weights = packed_weights(folder)
     else:
         dense = load_file(folder / "2_Dense/model.safetensors")
         weights = unpacked(load_file(folder / "model.safetensors"))
         weights |= {
-            f"sentence.dense.{name}": dense[f"linear.{name}"].astype(np.float32)
+            f"{_SENTENCE}dense.{name}": dense[f"linear.{name}"].astype(np.float32)
             for name in ("weight", "bias")
         }
-    weights.pop(_DECODER_BIAS, None)
+    _check_shapes(weights, vocabulary)
+    del weights[_DECODER_BIAS]
+    return weights
+
+
+def _check_shapes(weights: Weights, vocabulary: int) -> None:
+    """Raise ``ValueError`` unless these are the weights of the embedded architecture."""
     expected = {
         name: shape
         for name, shape in tensor_shapes(EMBEDDED / PACKED_WEIGHTS).items()
-        if name != _DECODER_BIAS and not name.endswith(_SCALE)
+        if not name.endswith(_SCALE)
     }
     expected[WORDS] = (vocabulary, *expected[WORDS][1:])
+    expected[_DECODER_BIAS] = (vocabulary,)
     if {name: array.shape for name, array in weights.items()} != expected:
         raise ValueError("its weights are not those of its architecture")
-    return weights
 
 
 def _sentence_modules(width: int) -> dict[str, Any]:
