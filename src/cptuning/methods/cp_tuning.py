@@ -18,6 +18,7 @@ from cptuning.inference import (
     familiarity,
     familiarity_of_examples,
 )
+from cptuning.inference.choice import LeaveOneOut
 from cptuning.inference.support import IntArray
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
@@ -178,12 +179,12 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         if not self.settings.leaves_one_out:
             return None
         support = self.support()
-        analysis = support.analysis
-        rows = analysis.left_out
+        answers = LeaveOneOut([support.analysis])
+        rows = answers.rows
         if len(rows) == 0:
             return None
-        scores = analysis.leave_one_out(analysis.shrinkage)
-        return HeldOut(scores, familiarity_of_examples(support)[rows], support.labels[rows]), rows
+        familiarities = familiarity_of_examples(support)[rows]
+        return HeldOut(answers.scores(), familiarities, support.labels[rows]), rows
 
     def support(self) -> SupportSet:
         """The training examples as the model sees them now."""
