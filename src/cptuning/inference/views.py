@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cptuning.inference.choice import LeaveOneOut
 from cptuning.inference.closed_form import DiscriminantAnalysis
 from cptuning.inference.support import FloatArray, IntArray
 
@@ -75,10 +76,7 @@ def unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
 
 
-def chosen_sentence_weight(read: FloatArray, views: Views, labels: IntArray) -> float:
-    """The weight of the sentence view with which leave-one-out answers are the most likely."""
-    losses = {}
-    for weight in SENTENCE_WEIGHTS:
-        embeddings = replace(views, sentence_weight=weight).embeddings(read)
-        losses[weight] = DiscriminantAnalysis(embeddings, labels).least_loss
-    return min(losses, key=lambda weight: losses[weight])
+def choice_of_weights(read: FloatArray, views: Views, labels: IntArray) -> LeaveOneOut:
+    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out."""
+    candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
+    return LeaveOneOut([DiscriminantAnalysis(one.embeddings(read), labels) for one in candidates])
