@@ -37,6 +37,7 @@ from cptuning.prompting import SpecialTokens
 
 EMBEDDED = Path(__file__).parent / "embedded"
 _PACKED_WEIGHTS = "model.packed.safetensors"
+_SENTENCE_HEAD = "sentence.dense."
 
 Pooling = Literal["auto", "mask", "mean", "cls"]
 
@@ -242,24 +243,27 @@ def _load_embedded() -> Backbone:
     with torch.device("meta"):  # No time is spent on random weights that are replaced at once.
         model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
     weights = unpack(load_file(EMBEDDED / _PACKED_WEIGHTS))
-    pooling = _sentence_head(weights)
+    head = {name: weights.pop(name) for name in list(weights) if name.startswith(_SENTENCE_HEAD)}
     model.to_empty(device="cpu")
     missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
     model.tie_weights()
     tied = set(model.all_tied_weights_keys)
-    if unexpected or set(missing) - tied:
+    if unexpected or set(missing) - tied or len(head) != 2:
         raise CPTuningError("The embedded weights are damaged: install the package again.")
     _restore_buffers(model)
     tokenizer = AutoTokenizer.from_pretrained(EMBEDDED)
-    return _checked(Backbone("embedded", model, tokenizer, has_head=True, own_pooling=pooling))
+    return _checked(
+        Backbone("embedded", model, tokenizer, has_head=True, own_pooling=_sentence_head(head))
+    )
 
 
 def _sentence_head(weights: dict[str, Tensor]) -> SentencePooling:
-    """The embedded backbone's sentence view, taken out of its weights."""
-    weight, bias = (weights.pop(f"sentence.dense.{name}") for name in ("weight", "bias"))
-    width = len(weight)
+    """The embedded backbone's sentence view."""
+    width = len(weights[f"{_SENTENCE_HEAD}bias"])
     dense = Dense(width, width, bias=True, activation="Identity")
-    dense.load_state_dict({"linear.weight": weight, "linear.bias": bias})
+    dense.load_state_dict(
+        {name.replace(_SENTENCE_HEAD, "linear."): tensor for name, tensor in weights.items()}
+    )
     return SentencePooling(["mean"], width, [dense], text_only=True).eval()
 
 

@@ -1,16 +1,21 @@
 """The choice among embeddings by leave-one-out, and answers that are honest about the choice."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cptuning.backbone.joined_views import Views
 from cptuning.data import stratified_folds, stratified_sample
 from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
-    from cptuning.inference.support import IntArray
+    from cptuning.inference.support import FloatArray, IntArray
+
+SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
+"""What the weight of the sentence view is chosen from, the preferred one first."""
 
 _FOLDS = 5
 # Log-losses that differ by less differ by rounding: embeddings are of single precision.
@@ -87,3 +92,9 @@ def _choice(analyses: Sequence[DiscriminantAnalysis]) -> tuple[int, float]:
     losses = np.array([analysis.least_loss for analysis in analyses])
     candidate = int((losses <= losses.min() + _SAME_LOSS).argmax())
     return candidate, analyses[candidate].shrinkage
+
+
+def choice_of_weights(read: "FloatArray", views: Views, labels: "IntArray") -> LeaveOneOut:
+    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out."""
+    candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
+    return LeaveOneOut([DiscriminantAnalysis(one.embeddings(read), labels) for one in candidates])

@@ -19,9 +19,8 @@ from cptuning.inference import (
     familiarity,
     familiarity_of_examples,
 )
-from cptuning.inference.choice import LeaveOneOut
+from cptuning.inference.choice import SENTENCE_WEIGHTS, LeaveOneOut, choice_of_weights
 from cptuning.inference.support import IntArray
-from cptuning.inference.views import SENTENCE_WEIGHTS, choice_of_weights
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.learner import FitResult, Learner

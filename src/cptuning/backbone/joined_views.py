@@ -1,20 +1,16 @@
-"""Views of a text: what its vectors are joined from. Numpy; ``backbone/views.py`` does it in torch.
+"""Views of a text: what its vector is joined from. Here in numpy, in ``adapter.py`` in torch.
 
 A *mask view* is the vector at [OMSK] of the prompted text: what the language model would say about
 it. A *sentence view* is the pooled vector of its tokens: what it is about. For a pair the sentence
 view is the relation of the two texts' vectors.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cptuning.inference.choice import LeaveOneOut
-from cptuning.inference.closed_form import DiscriminantAnalysis
-from cptuning.inference.support import FloatArray, IntArray
-
-SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
-"""What the weight of the sentence view is chosen from, the preferred one first."""
+FloatArray = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -74,9 +70,3 @@ def unit(rows: FloatArray) -> FloatArray:
     [[0.6, 0.8], [0.0, 0.0]]
     """
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
-
-
-def choice_of_weights(read: FloatArray, views: Views, labels: IntArray) -> LeaveOneOut:
-    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out."""
-    candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
-    return LeaveOneOut([DiscriminantAnalysis(one.embeddings(read), labels) for one in candidates])
