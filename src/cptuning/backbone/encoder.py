@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from cptuning.backbone.adapter import Features, PromptedEncoder
 from cptuning.backbone.checking import weight_files
-from cptuning.backbone.embedded_encoder import BACKBONE_FOLDER, OWN_FILE, EncoderFiles
+from cptuning.backbone.encoder_files import BACKBONE_FOLDER, OWN_FILE, EncoderFiles
 from cptuning.backbone.loading import Backbone, Pooling, load_backbone, quiet_transformers
 from cptuning.backbone.sentence_folder import write_sentence_modules
 from cptuning.data import Examples

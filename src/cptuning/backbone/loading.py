@@ -40,6 +40,8 @@ from cptuning.backbone.sentence_folder import (
 from cptuning.errors import CPTuningError
 from cptuning.prompting import SpecialTokens
 
+_SENTENCE_HEAD = "sentence.dense."
+
 Pooling = Literal["auto", "mask", "mean", "cls"]
 
 _log = logging.getLogger("cptuning")
@@ -254,7 +256,7 @@ def _load_packed(folder: Path, name: str) -> Backbone:
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
     with torch.device("meta"):  # No time is spent on random weights that are replaced at once.
         model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
-    pooling = _sentence_head(weights)
+    head = {name: weights.pop(name) for name in list(weights) if name.startswith(_SENTENCE_HEAD)}
     model.to_empty(device="cpu")
     missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
     model.tie_weights()
@@ -265,15 +267,17 @@ def _load_packed(folder: Path, name: str) -> Backbone:
         )
     _restore_buffers(model)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    pooling = _sentence_head(head)
     return _checked(Backbone(name, model, tokenizer, has_head=True, own_pooling=pooling))
 
 
 def _sentence_head(weights: dict[str, Tensor]) -> SentencePooling:
-    """The embedded backbone's sentence view, taken out of its weights."""
-    weight, bias = (weights.pop(f"sentence.dense.{name}") for name in ("weight", "bias"))
-    width = len(weight)
+    """The embedded backbone's sentence view."""
+    width = len(weights[f"{_SENTENCE_HEAD}bias"])
     dense = Dense(width, width, bias=True, activation="Identity")
-    dense.load_state_dict({"linear.weight": weight, "linear.bias": bias})
+    dense.load_state_dict(
+        {name.replace(_SENTENCE_HEAD, "linear."): tensor for name, tensor in weights.items()}
+    )
     return SentencePooling(["mean"], width, [dense], text_only=True).eval()
 
 

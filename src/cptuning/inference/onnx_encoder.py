@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.inference.onnx_file import check_graph, declared, read_graph, unreadable
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.inference.views import VIEWS_FILE, Views
 from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
 
 ONNX_FILE = "encoder.onnx"

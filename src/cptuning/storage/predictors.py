@@ -10,7 +10,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from cptuning.backbone.embedded_encoder import BACKBONE_FOLDER, EmbeddedEncoder
+from cptuning.backbone.encoder_files import BACKBONE_FOLDER
+from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.backbone.packed import has_embedded_architecture
 from cptuning.data import Examples, read_added
 from cptuning.errors import CPTuningError
@@ -25,9 +26,9 @@ from cptuning.inference import (
     SecondLook,
     SupportSet,
 )
+from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
-from cptuning.inference.views import VIEWS_FILE, Views
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, card
