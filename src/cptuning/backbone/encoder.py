@@ -35,15 +35,15 @@ class TextEncoder:
     @classmethod
     def load(
         cls,
-        folder: Path,
+        files: EncoderFiles,
         layout: Layout,
         features: Features,
         device: torch.device,
         pooling: Pooling = "mask",
         sentence_weight: float | None = None,
     ) -> "TextEncoder":
-        """The encoder that :meth:`save` wrote."""
-        backbone = load_backbone(folder / BACKBONE_FOLDER)
+        """The encoder whose files :meth:`save` wrote."""
+        backbone = load_backbone(files.backbone)
         mask, sentence = backbone.views(pooling, sentence_weight)
         module = PromptedEncoder(backbone, layout.prompt_ids, features, sentence, mask=mask)
         module.sentence_weight = 1.0 if sentence_weight is None else sentence_weight
@@ -53,9 +53,8 @@ class TextEncoder:
             or layout.text_prefix != (sentence.text_prefix if sentence else "")
         ):
             raise ValueError("its layout is made for another backbone")
-        own = EncoderFiles.of(folder).own
-        if own is not None:
-            _fill(module, load_file(own))
+        if files.own is not None:
+            _fill(module, load_file(files.own))
         return cls(layout, module.to(device).eval(), backbone)
 
     def save(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -18,6 +18,10 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.onnx_encoder import GraphEncoder, session
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout, Template
+
+if TYPE_CHECKING:
+    from cptuning.backbone import TextEncoder
+    from cptuning.backbone.loading import Pooling
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class EmbeddedEncoder(GraphEncoder):
 
     @classmethod
     def untrained(
-        cls, template: Template, max_length: int, sentence_weight: float
+        cls, template: Template, max_length: int, sentence_weight: float | None
     ) -> "EmbeddedEncoder":
         """The package's own backbone."""
         backbone = PackedBackbone()
@@ -97,6 +101,17 @@ class EmbeddedEncoder(GraphEncoder):
         if layout.max_length > backbone.max_length or layout.text_prefix:
             raise ValueError("its layout is made for another backbone")
         return cls(layout, files, 0.0 if pooling == "mask" else sentence_weight)
+
+    def with_torch(self) -> "TextEncoder":
+        """The same encoder as torch computes it, to be trained or exported."""
+        from torch import device
+
+        from cptuning.backbone import TextEncoder
+
+        pooling: Pooling = "auto" if self.layout.sentences else "mask"
+        return TextEncoder.load(
+            self._files, self.layout, "head", device("cpu"), pooling, self.views.sentence_weight
+        )
 
     def save(self, folder: Path) -> None:
         """Copy the files into a model's folder."""

@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from cptuning.backbone.encoder_files import BACKBONE_FOLDER
+from cptuning.backbone.encoder_files import BACKBONE_FOLDER, EncoderFiles
 from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.backbone.packed import has_embedded_architecture
 from cptuning.data import Examples, read_added
@@ -196,8 +196,9 @@ def _encoder(
         from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
     there = Processes.find(device).device
+    files = EncoderFiles.of(folder)
     return TextEncoder.load(
-        folder, layout, settings.features, there, settings.pooling, settings.sentence_weight
+        files, layout, settings.features, there, settings.pooling, settings.sentence_weight
     )
 
 
