@@ -56,6 +56,7 @@ class SimilarExamples:
         # An evaluation must not take longer the more examples there are: a sample stands for all.
         self._references = stratified_sample(split.train.labels, MOST_REFERENCES, seed)
         self._choice: LeaveOneOut | None = None
+        self._chosen_embeddings: FloatArray | None = None
 
     @property
     def references(self) -> list[Encoding]:
@@ -69,6 +70,8 @@ class SimilarExamples:
             self._choice = choice_of_weights(read, views, labels[self._references])
             chosen = SENTENCE_WEIGHTS[self._choice.candidate]
             self.settings = replace(self.settings, sentence_weight=chosen)
+            if len(self._references) == len(self._encodings):
+                self._chosen_embeddings = replace(views, sentence_weight=chosen).embeddings(read)
         return self.settings.sentence_weight or 0.0
 
     def held_out(
@@ -106,10 +109,11 @@ class SimilarExamples:
 
     @cached_property
     def _untrained_support(self) -> SupportSet:
-        return self._embedded()
+        return self._embedded(self._chosen_embeddings)
 
-    def _embedded(self) -> SupportSet:
-        embeddings = self._encoder.embed_encodings(self._encodings)
+    def _embedded(self, embeddings: FloatArray | None = None) -> SupportSet:
+        if embeddings is None:
+            embeddings = self._encoder.embed_encodings(self._encodings)
         return SupportSet(self._known.examples, embeddings, self._known.labels)
 
     def predictor(
