@@ -1,6 +1,5 @@
 """The embedded backbone, and models that were trained from it, without torch: weights and words."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from cptuning.backbone.checking import WEIGHTS, read_json
 from cptuning.files.tensors import tensor_shapes
 from cptuning.prompting import SpecialTokens
 
@@ -110,8 +110,10 @@ def has_embedded_architecture(folder: Path) -> bool:
     embedded, other = _object(EMBEDDED / "config.json"), _object(folder / "config.json")
     if any(embedded[name] != other.get(name) for name in _ARCHITECTURE):
         return False
-    return (folder / PACKED_WEIGHTS).is_file() or all(
-        (folder / name).is_file() and json.loads((folder / name).read_bytes()) == facts
+    if (folder / PACKED_WEIGHTS).is_file():
+        return True
+    return (folder / WEIGHTS).is_file() and all(
+        (folder / name).is_file() and read_json(folder / name) == facts
         for name, facts in _sentence_modules(embedded["hidden_size"]).items()
     )
 
@@ -134,8 +136,8 @@ def graph_weights(folder: Path, vocabulary: int) -> Weights:
     if (folder / PACKED_WEIGHTS).is_file():
         weights = packed_weights(folder)
     else:
-        dense = load_file(folder / "2_Dense/model.safetensors")
-        weights = unpacked(load_file(folder / "model.safetensors"))
+        dense = load_file(folder / "2_Dense" / WEIGHTS)
+        weights = unpacked(load_file(folder / WEIGHTS))
         weights |= {
             f"{_SENTENCE}dense.{name}": dense[f"linear.{name}"].astype(np.float32)
             for name in ("weight", "bias")
@@ -182,7 +184,7 @@ def _sentence_modules(width: int) -> dict[str, Any]:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    facts = json.loads(path.read_bytes())
+    facts = read_json(path)
     if not isinstance(facts, dict):
         raise ValueError(f"{path.name} is not an object")
     return facts

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 class FilledGraph:
     """A session with the weights of some files; encoders with the same weights share it."""
 
-    session: Any
-    centre: FloatArray | None
     digest: str
+    session: Any
+    vocabulary: int
+    prompts: int | None
+    """How many prompt vectors there are; None if they are copies of words."""
+    centre: FloatArray | None
 
 
 _graphs: "WeakValueDictionary[str, FilledGraph]" = WeakValueDictionary()
@@ -49,18 +52,17 @@ def filled_graph(files: EncoderFiles, layout: Layout) -> FilledGraph:
 
 def _fill(files: EncoderFiles, layout: Layout, digest: str) -> FilledGraph:
     weights = graph_weights(files.backbone, layout.vocabulary)
-    centre = None
+    prompts = centre = None
     if files.own is not None:
         own = load_file(files.own)
         prompts, centre = own["prompts"], own["centre"]
-        if prompts.shape != (len(layout.prompt_ids), weights[WORDS].shape[1]):
-            raise ValueError("its prompts have another shape")
         if not prompts.dtype == centre.dtype == np.float32:
             raise ValueError("its prompts have numbers of another kind")
         # Prompt vectors are the rows past the vocabulary's end, as their ids say.
         weights[WORDS] = np.concatenate([weights[WORDS], prompts])
-    graph = (EMBEDDED / GRAPH_FILE).read_bytes()
-    return FilledGraph(session(graph, files.backbone, weights), centre, digest)
+    filled = session((EMBEDDED / GRAPH_FILE).read_bytes(), files.backbone, weights)
+    n_prompts = None if prompts is None else len(prompts)
+    return FilledGraph(digest, filled, layout.vocabulary, n_prompts, centre)
 
 
 class EmbeddedEncoder(GraphEncoder):
@@ -71,6 +73,13 @@ class EmbeddedEncoder(GraphEncoder):
     def __init__(self, layout: Layout, files: EncoderFiles, sentence_weight: float | None) -> None:
         self._files = files
         self._graph = filled_graph(files, layout)
+        if self._graph.vocabulary != layout.vocabulary or self._graph.prompts not in (
+            None,
+            len(layout.prompt_ids),
+        ):
+            raise ValueError("its layout is made for other weights")
+        # Prompt vectors that were not trained are those of the words that they stand for.
+        self._words = np.r_[: layout.vocabulary, layout.prompt_ids]
         width = self._graph.session.get_outputs()[0].shape[1]
         mask_width = width // 2
         expected = mask_width if sentence_weight == 0 else width
@@ -102,6 +111,10 @@ class EmbeddedEncoder(GraphEncoder):
             raise ValueError("its layout is made for another backbone")
         return cls(layout, files, 0.0 if pooling == "mask" else sentence_weight)
 
+    def __reduce__(self) -> Any:
+        weight = self.views.sentence_weight if self.layout.sentences else 0.0
+        return EmbeddedEncoder, (self.layout, self._files, weight)
+
     def with_torch(self) -> "TextEncoder":
         """The same encoder as torch computes it, to be trained or exported."""
         from torch import device
@@ -122,14 +135,6 @@ class EmbeddedEncoder(GraphEncoder):
 
     def read_encodings(self, encodings: Sequence[Encoding]) -> FloatArray:
         """What is read for each example, before it is joined: (examples, sequences, numbers)."""
-        if self._files.own is None:
-            encodings = [self._without_prompts(encoding) for encoding in encodings]
+        if self._graph.prompts is None:
+            encodings = [replace(encoding, ids=self._words[encoding.ids]) for encoding in encodings]
         return super().read_encodings(encodings)[..., : len(self.views.centre)]
-
-    def _without_prompts(self, encoding: Encoding) -> Encoding:
-        """The same with the words that untrained prompt vectors are copies of."""
-        prompts = np.maximum(encoding.ids - self.layout.vocabulary, 0)
-        is_prompt = encoding.ids >= self.layout.vocabulary
-        return replace(
-            encoding, ids=np.where(is_prompt, self.layout.prompt_ids[prompts], encoding.ids)
-        )
