@@ -1,6 +1,7 @@
 """The answers of models to examples that they did not train on, evaluation by evaluation."""
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,7 @@ class HeldOut:
         """
         ours, theirs = (one.scores.argmax(axis=1) == one.labels for one in (self, other))
         gained, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-        return gained - lost > (gained + lost + 1) ** 0.5
+        return gained - lost > math.sqrt(gained + lost + 1)
 
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""
