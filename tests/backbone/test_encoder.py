@@ -6,6 +6,7 @@ import torch
 from tests.tiny import ARCHITECTURES, PAIRS, SINGLES
 
 from cptuning.backbone import PromptedEncoder, TextEncoder, encoder, layout_for, load_backbone
+from cptuning.backbone.encoder_files import EncoderFiles
 from cptuning.data import as_examples
 from cptuning.prompting import Template
 
@@ -88,7 +89,7 @@ def test_a_saved_encoder_loads_as_it_was(tiny, headless, tmp_path, architecture,
             parameter.add_(0.01 * torch.randn_like(parameter))
         it.module.centre.add_(0.1)
     it.save(tmp_path)
-    again = TextEncoder.load(tmp_path, it.layout, features, torch.device("cpu"))
+    again = TextEncoder.load(EncoderFiles.of(tmp_path), it.layout, features, torch.device("cpu"))
     examples = as_examples(PAIRS)
     np.testing.assert_array_equal(again.embed(examples), it.embed(examples))
 
@@ -97,7 +98,7 @@ def test_a_saved_encoder_loads_as_it_was(tiny, headless, tmp_path, architecture,
 def test_every_architecture_is_saved_verified_and_read_back(tiny, tmp_path, architecture):
     saved = text_encoder(tiny(architecture))
     saved.save(tmp_path)
-    again = TextEncoder.load(tmp_path, saved.layout, "head", torch.device("cpu"))
+    again = TextEncoder.load(EncoderFiles.of(tmp_path), saved.layout, "head", torch.device("cpu"))
     assert not again.module.training
     np.testing.assert_array_equal(
         again.embed(as_examples(SINGLES)), saved.embed(as_examples(SINGLES))

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoTokenizer
 
 from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for, load_backbone
+from cptuning.backbone.encoder_files import EncoderFiles
 from cptuning.backbone.pooling import POOLING_MODES
 from cptuning.data import as_examples
 from cptuning.errors import CPTuningError
@@ -119,7 +120,7 @@ def test_a_saved_encoder_gives_the_same_embeddings(name, tmp_path):
     expected = encoder.embed(as_examples(TEXTS))
     encoder.save(tmp_path)
     device = torch.device("cpu")
-    again = TextEncoder.load(tmp_path, encoder.layout, "head", device, "auto")
+    again = TextEncoder.load(EncoderFiles.of(tmp_path), encoder.layout, "head", device, "auto")
     np.testing.assert_array_equal(again.embed(as_examples(TEXTS)), expected)
     assert not list(tmp_path.rglob("*.bin"))
     copy = encoder_of(tmp_path / "backbone")  # It is a sentence encoder again.

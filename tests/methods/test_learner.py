@@ -93,7 +93,7 @@ def test_a_small_share_still_leaves_two_pairs_in_a_batch(backbone, data):
 
 def test_of_very_many_examples_a_sample_is_answered_and_compared_with(backbone, data, monkeypatch):
     monkeypatch.setattr("cptuning.methods.learner._MOST_HELD_OUT", 2)
-    monkeypatch.setattr("cptuning.methods.cp_tuning.MOST_REFERENCES", 4)
+    monkeypatch.setattr("cptuning.methods.similar_examples.MOST_REFERENCES", 4)
     learner = make_learner(backbone, Split(data), folds=2, steps=2)
     read = []
     embed = learner.encoder.embed_encodings

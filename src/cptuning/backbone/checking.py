@@ -5,16 +5,17 @@ import re
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForMaskedLM, PretrainedConfig
 
 from cptuning.errors import CPTuningError
 from cptuning.files.tensors import tensor_shapes
 
-_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 # Configurations and indexes of weights take a few kilobytes; this is room enough.
 _MOST_BYTES = 16_000_000
 # Building a model takes time for each of these, so they are checked before that.
@@ -43,8 +44,11 @@ def check_backbone_files(folder: Path) -> None:
             )
 
 
-def check_size(folder: Path, config: PretrainedConfig) -> None:
+def check_size(folder: Path, config: "PretrainedConfig") -> None:
     """Refuse a configuration of a model that is far larger than its weights."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
     stored = sum(prod(shape) for shape in weight_shapes(folder).values())
     with torch.random.fork_rng(devices=[]), torch.device("meta"):
         model = AutoModelForMaskedLM.from_config(config)
@@ -59,7 +63,7 @@ def check_size(folder: Path, config: PretrainedConfig) -> None:
 def weight_files(folder: Path) -> list[Path]:
     """The files of a backbone's weights: one, or those that an index names."""
     if not (folder / _INDEX).is_file():
-        return [folder / _WEIGHTS]
+        return [folder / WEIGHTS]
     try:
         names = set(read_json(folder / _INDEX)["weight_map"].values())
         if not all(Path(name).name == name for name in names):

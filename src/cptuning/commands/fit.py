@@ -109,8 +109,8 @@ def fit(
         classifier.set_params(callbacks=[_notices()])
     try:
         training = classifier.prepare(**data.arguments(), init_from=init_from)
-        if not quiet:
-            seconds = classifier.learner_class().fit_seconds(training)
+        if not quiet and training.settings.steps > 0:
+            seconds = classifier.fit_seconds(training)
             say(f"Training will take about {format_duration(seconds)}.")
         classifier.fit_prepared(training).save(output)
     except KeyboardInterrupt:

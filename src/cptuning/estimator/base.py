@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
-    from cptuning.methods.learner import FitResult, Learner
+    from cptuning.methods.fit_result import FitResult
+    from cptuning.methods.instant import InstantTraining
+    from cptuning.methods.learner import Learner
     from cptuning.methods.training import LabelledExamples, Split, Training
     from cptuning.training import CheckpointFolder
 
@@ -97,7 +99,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """How long ``fit`` would take on this machine at most; two steps are made to find out."""
         training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from)
-        return self.learner_class().fit_seconds(training)
+        return self.fit_seconds(training)
 
     def prepare(
         self,
@@ -107,18 +109,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y_dev: Any = None,
         unlabeled: Any = None,
         init_from: "TextClassifier | str | Path | None" = None,
-    ) -> "Training[Any]":
+    ) -> "Training[Any] | InstantTraining":
         """What ``fit`` trains: the data, checked; the settings; the backbone, loaded.
 
         To know how long a fit will take without loading everything twice, pass the result to
-        ``learner_class().fit_seconds``, then to ``fit_prepared``.
+        ``fit_seconds``, then to ``fit_prepared``.
         """
-        with needed_for("Training"):
-            from cptuning.methods.training import Training
-        from cptuning.training import Processes, ProgressBar
-
         label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
         settings = self._settings(split.train.examples, label_space)
+        if init_from is None and self._needs_no_torch(settings):
+            from cptuning.methods.instant import InstantTraining
+
+            return InstantTraining(settings, label_space, split, _seed(self.random_state))
+        with needed_for("Training"):
+            from cptuning.training import Processes, ProgressBar
+        from cptuning.methods.training import Training
+
         backbone, prompts = self._start(init_from, settings.template)
         settings = self._settings_on(backbone, settings, split.train.examples, len(label_space))
         cross_fits = (
@@ -152,11 +158,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: type[Learner[Any, Any]] = resolve_name(cls.learner)
         return found
 
-    def fit_prepared(self, training: "Training[Any]") -> Self:
-        """Fit what ``prepare`` gave."""
-        from cptuning.backbone import describe
+    def fit_seconds(self, training: "Training[Any] | InstantTraining") -> float:
+        """How many seconds ``fit_prepared`` takes at most, of what ``prepare`` gave."""
+        from cptuning.methods.instant import InstantTraining
 
-        fitted = self.learner_class().fit_result(training)
+        if isinstance(training, InstantTraining):
+            return training.fit_seconds()
+        return self.learner_class().fit_seconds(training)
+
+    def fit_prepared(self, training: "Training[Any] | InstantTraining") -> Self:
+        """Fit what ``prepare`` gave."""
+        from cptuning.methods.instant import InstantTraining
+
+        if isinstance(training, InstantTraining):
+            fitted: FitResult[Any] = training.fit()
+        else:
+            fitted = self.learner_class().fit_result(training)
         label_space, split = training.label_space, training.split
         _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
         self._keep(fitted, label_space)
@@ -169,7 +186,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "held_out_accuracy": self.held_out_score_,
             "best_step": fitted.history.best_step,
             "seed": training.seed,
-            "backbone": describe(training.backbone),
+            "backbone": training.backbone_facts,
             **fitted.facts,
         }
         return self
@@ -198,6 +215,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The settings once the backbone is known."""
         return settings
 
+    def _needs_no_torch(self, settings: Any) -> bool:
+        """Whether nothing is trained, on a backbone that is read without torch."""
+        return False
+
     def _settings(self, examples: Examples, label_space: LabelSpace) -> Any:
         return self.settings_for(examples, len(label_space))
 
@@ -222,8 +243,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return label_space, Split(LabelledExamples(examples, label_space.encode(labels)), dev, more)
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
-        from cptuning.training import Callback
-
         if len(label_space.classes) < 2:
             raise CPTuningError(
                 f"All {len(labels)} examples are labelled {label_space.classes[0]!r}: "
@@ -236,6 +255,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             isinstance(self.folds, Integral) and self.folds >= 2
         ):
             raise CPTuningError(f"folds is {self.folds!r}: cross-fitting needs at least two.")
+        from cptuning.training import Callback
+
         for callback in self.callbacks or ():
             if not isinstance(callback, Callback):
                 raise CPTuningError(
@@ -267,6 +288,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from copy import deepcopy
 
         from cptuning.backbone import Backbone, TextEncoder, load_backbone
+        from cptuning.inference.embedded_encoder import EmbeddedEncoder
 
         if init_from is None:
             if isinstance(self.backbone, Backbone):
@@ -275,8 +297,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(init_from, TextClassifier):
             encoder, training = init_from._fitted().encoder, init_from.training_
         else:
-            model = load_model(Path(init_from))
+            model = load_model(Path(init_from), trainable=True)
             encoder, training = model.predictor.encoder, model.facts.training
+        if isinstance(encoder, EmbeddedEncoder):
+            encoder = encoder.with_torch()
         if not isinstance(encoder, TextEncoder):
             raise CPTuningError(
                 "init_from is an exported model: give the folder it was exported from."

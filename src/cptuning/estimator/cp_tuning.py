@@ -152,6 +152,12 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             )
         return self.settings_for(examples, classes, pooled=True)
 
+    def _needs_no_torch(self, settings: Any) -> bool:
+        from cptuning.methods.instant import reads_instantly
+
+        is_embedded = self.backbone == "embedded" and self.device in ("auto", "cpu")
+        return is_embedded and reads_instantly(settings)
+
     def _instant_settings(
         self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
     ) -> Any:

@@ -19,6 +19,7 @@ from cptuning.prompting import default_template, task_prompt
 from cptuning.settings import TrainingSettings
 
 if TYPE_CHECKING:
+    from cptuning.methods.instant import InstantTraining
     from cptuning.methods.training import Training
 
 _log = logging.getLogger("cptuning")
@@ -105,12 +106,12 @@ class LMBFFClassifier(WordClassifier):
     learner = "cptuning.methods.lm_bff:LMBFF"
     settings_class = LMBFFSettings
 
-    def fit_prepared(self, training: "Training[Any]") -> Self:
+    def fit_prepared(self, training: "Training[Any] | InstantTraining") -> Self:
         """Fit what ``prepare`` gave, and warn of parameters that the search replaces."""
         self._warn_of_unused(training.settings)
         return super().fit_prepared(training)
 
-    def _warn_of_unused(self, settings: LMBFFSettings) -> None:
+    def _warn_of_unused(self, settings: Any) -> None:
         """Say which of the given parameters is searched for instead."""
         if self.template is not None and settings.n_templates:
             _log.warning(

@@ -9,6 +9,7 @@ import numpy as np
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.inference import EmbeddingPredictor, SecondLook
+from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout
@@ -48,6 +49,8 @@ def export_onnx(
             f"{classifier.method}."
         )
     encoder = predictor.encoder
+    if isinstance(encoder, EmbeddedEncoder):
+        encoder = encoder.with_torch()
     if not isinstance(encoder, TextEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
     samples = calibration_samples(encoder.layout, predictor.support.examples)

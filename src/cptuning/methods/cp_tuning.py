@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,26 +11,18 @@ from torch.nn.functional import cross_entropy, normalize
 
 from cptuning import losses
 from cptuning.backbone import PromptedEncoder, TextEncoder, layout_for
-from cptuning.data import LabelSpace, stratified_sample
-from cptuning.inference import (
-    EmbeddingPredictor,
-    SupportSet,
-    class_scores,
-    familiarity,
-    familiarity_of_examples,
-)
-from cptuning.inference.choice import SENTENCE_WEIGHTS, LeaveOneOut, choice_of_weights
+from cptuning.data import LabelSpace
+from cptuning.inference import EmbeddingPredictor, SupportSet
 from cptuning.inference.support import IntArray
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
-from cptuning.methods.learner import FitResult, Learner
+from cptuning.methods.fit_result import FitResult
+from cptuning.methods.learner import Learner
+from cptuning.methods.similar_examples import SimilarExamples
 from cptuning.methods.task import NO_TARGET, BatchedTask, mean_by_sample
 from cptuning.methods.training import LabelledExamples, Split, Training
 from cptuning.prompting import Encoding, Template
 from cptuning.training import chunk_count, gather, in_chunks, recomputed
-
-MOST_REFERENCES = 2048
-"""With more examples than this, evaluations compare with a sample of them."""
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
 
@@ -141,21 +133,12 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         settings, module = self.settings, self.encoder.module
         # Lots are drawn on the host, and chunks are told apart there.
         self.replayable = settings.loss != "sampled-pccl" and settings.chunk_size == 0
-        # An evaluation must not take longer the more examples there are: a sample stands for all.
-        self._references = stratified_sample(split.train.labels, MOST_REFERENCES, self.seed)
-        references = [self.encodings[row] for row in self._references]
+        self.similar = SimilarExamples(self.encoder, split, self.encodings, settings, self.seed)
         if settings.centred:
-            self.encoder.centre_on(references)
-        self._choice: LeaveOneOut | None = None
+            self.encoder.centre_on(self.similar.references)
         if module.reads_mask and module.pooling is not None:
-            if settings.sentence_weight is None:
-                read, labels = self.encoder.read_encodings(references), split.train.labels
-                self._choice = choice_of_weights(read, module.views, labels[self._references])
-                settings = replace(
-                    settings, sentence_weight=SENTENCE_WEIGHTS[self._choice.candidate]
-                )
-            module.sentence_weight = settings.sentence_weight or 0.0
-            self.settings = settings
+            module.sentence_weight = self.similar.sentence_weight(module.views)
+            self.settings = settings = self.similar.settings
         self.objective = Objective(module, settings, self.layout.sequences)
         freeze_lower_layers(module, settings.frozen_share)
 
@@ -187,61 +170,21 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
 
     def held_out(self, dev: LabelledExamples) -> HeldOut:
         """Scores by nearness to the training examples."""
-        known = self.split.train.take(self._references)
-        references = [self.encodings[row] for row in self._references]
-        embeddings = self.encoder.embed_encodings([*references, *self.dev_encodings])
-        support = SupportSet(known.examples, embeddings[: len(references)], known.labels)
-        asked = embeddings[len(references) :]
-        scores = class_scores(
-            asked, support, self.n_classes, self.settings.inference, self.settings.k
-        )
-        return HeldOut(scores, familiarity(asked, support), dev.labels)
+        return self.similar.held_out(dev, self.dev_encodings, self.n_classes)
 
     def left_out(self) -> tuple[HeldOut, IntArray] | None:
-        """Leave-one-out answers in closed form, if nothing is trained.
-
-        An example that is alone in its class has none. The encoder is the same for all of them:
-        if it is ``centred``, on all the examples.
-        """
-        if not self.settings.leaves_one_out:
-            return None
-        support = self.support()
-        answers = self._choice
-        if answers is None or len(self._references) < len(support):
-            answers = LeaveOneOut([support.analysis])
-        rows = answers.rows
-        if len(rows) == 0:
-            return None
-        familiarities = familiarity_of_examples(support)[rows]
-        return HeldOut(answers.scores(), familiarities, support.labels[rows]), rows
+        """Leave-one-out answers in closed form, if nothing is trained."""
+        return self.similar.left_out()
 
     def support(self) -> SupportSet:
         """The training examples as the model sees them now."""
-        return self._untrained_support if self.settings.steps == 0 else self._embedded()
-
-    @cached_property
-    def _untrained_support(self) -> SupportSet:
-        return self._embedded()
-
-    def _embedded(self) -> SupportSet:
-        known = self.split.train
-        return SupportSet(
-            known.examples, self.encoder.embed_encodings(self.encodings), known.labels
-        )
+        return self.similar.support()
 
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
     ) -> EmbeddingPredictor:
         """The encoder with the training examples as its support set."""
-        return EmbeddingPredictor(
-            self.encoder,
-            self.support().searched(self.settings.index),
-            label_space,
-            inference=self.settings.inference,
-            k=self.settings.k,
-            temperature=temperature,
-            unknown_threshold=unknown_threshold,
-        )
+        return self.similar.predictor(label_space, temperature, unknown_threshold)
 
 
 class CPTuning(Learner[CPTuningSettings, CPTuningTask]):

@@ -1,7 +1,7 @@
 """From a training to a fitted model: which weights to keep, and what held-out answers taught."""
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from hashlib import sha256
 from time import perf_counter
@@ -15,6 +15,7 @@ from cptuning.data import stratified_folds, stratified_sample
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
+from cptuning.methods.fit_result import FitResult
 from cptuning.methods.task import BatchedTask
 from cptuning.methods.training import Split, Training
 from cptuning.settings import S
@@ -24,21 +25,6 @@ from cptuning.training import Callback, Checkpointer, History, Score, kept_step,
 _MOST_HELD_OUT = 2048
 
 T = TypeVar("T", bound=BatchedTask[Any])
-
-
-@dataclass(frozen=True)
-class FitResult(Generic[T]):
-    """What a fit leaves behind."""
-
-    task: T
-    """With the weights that were kept."""
-    history: History
-    held_out: HeldOut | None
-    """Answers to dev examples, or to training examples, each by a model that had not seen it."""
-    held_out_rows: IntArray | None = None
-    """Which training examples they answer, if they do."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """What else a result must state: how much was searched, and what for."""
 
 
 class Learner(ABC, Generic[S, T]):

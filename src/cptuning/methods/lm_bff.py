@@ -8,8 +8,8 @@ from cptuning.errors import CPTuningError
 from cptuning.methods.candidate_search import CandidateSearch
 from cptuning.methods.classification import require_masked_lm, snapshot
 from cptuning.methods.demonstrations import Demonstrations
+from cptuning.methods.fit_result import FitResult
 from cptuning.methods.label_search import some_words
-from cptuning.methods.learner import FitResult
 from cptuning.methods.rival_settings import LMBFFSettings
 from cptuning.methods.training import LabelledExamples, Training
 from cptuning.methods.word_learner import WordLearner

@@ -16,8 +16,8 @@ from cptuning.inference.support import IntArray
 from cptuning.methods.classification import Classification, ClassificationTask, snapshot
 from cptuning.methods.evaluation_log import EvaluationLog
 from cptuning.methods.fine_tuning import FineTuning
+from cptuning.methods.fit_result import FitResult
 from cptuning.methods.heads import Head
-from cptuning.methods.learner import FitResult
 from cptuning.methods.rival_settings import PETSettings
 from cptuning.methods.scorer import TextScorer
 from cptuning.methods.training import LabelledExamples, Split, Training

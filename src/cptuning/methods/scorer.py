@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 
 from cptuning.backbone import TextEncoder
+from cptuning.backbone.encoder_files import EncoderFiles
 from cptuning.data import Examples
 from cptuning.files.tensors import save_tensors
 from cptuning.inference.predictor import HEAD_FILE
@@ -35,7 +36,7 @@ class TextScorer:
         with safe_open(folder / HEAD_FILE, framework="pt") as file:
             kind = _HEADS[file.metadata()["kind"]]
             head = kind.from_state({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-        encoder = TextEncoder.load(folder, layout, kind.features, device)
+        encoder = TextEncoder.load(EncoderFiles.of(folder), layout, kind.features, device)
         return cls(encoder, head.to(device), Demonstrations.load(folder, encoder, head))
 
     def save(self, folder: Path) -> None:

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import TYPE_CHECKING, Any, Generic
 
-from torch import Tensor
-
-from cptuning.backbone import Backbone
 from cptuning.data import Examples, LabelSpace
 from cptuning.inference.support import IntArray
 from cptuning.settings import S
-from cptuning.training import Callback, CheckpointFolder, Precision, Processes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cptuning.backbone import Backbone
+    from cptuning.training import Callback, CheckpointFolder, Precision, Processes
 
 
 @dataclass(frozen=True)
@@ -40,19 +42,19 @@ class Split:
 class Training(Generic[S]):
     """All that a method's learner is made of."""
 
-    backbone: Backbone
+    backbone: "Backbone"
     settings: S
     label_space: LabelSpace
     split: Split
-    processes: Processes
+    processes: "Processes"
     folds: int = 0
     """How many parts cross-fitting makes of the examples; 0 means that there is none."""
-    prompts: Tensor | None = None
+    prompts: "Tensor | None" = None
     """Where the prompt vectors start, if not from the embeddings of the prompt's words."""
     seed: int = 0
-    precision: Precision = "auto"
-    callbacks: Sequence[Callback] = ()
-    checkpoints: CheckpointFolder | None = None
+    precision: "Precision" = "auto"
+    callbacks: "Sequence[Callback]" = ()
+    checkpoints: "CheckpointFolder | None" = None
     checkpoint_seconds: float = 30.0
     instant: S | None = None
     """The settings of a model that is not trained, if one is to be compared with."""
@@ -65,6 +67,13 @@ class Training(Generic[S]):
         return [str(label) for label in self.label_space.classes]
 
     @property
-    def watchers(self) -> Sequence[Callback]:
+    def backbone_facts(self) -> dict[str, Any]:
+        """What records and model cards say of the backbone."""
+        from cptuning.backbone import describe
+
+        return describe(self.backbone)
+
+    @property
+    def watchers(self) -> "Sequence[Callback]":
         """The callbacks of the one process that reports."""
         return self.callbacks if self.processes.is_main else ()
