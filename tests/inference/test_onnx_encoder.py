@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -11,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from cptuning.errors import CPTuningError
 from cptuning.inference import onnx_encoder, onnx_file
 from cptuning.inference.onnx_encoder import OnnxEncoder
+from cptuning.inference.views import Views
 from cptuning.prompting import Encoding
 
 WIDTH = 4
@@ -52,15 +54,19 @@ def encoder_of(graph, folder, ids=(1, 2)):
     return OnnxEncoder(FixedLayout(ids), path)
 
 
+def sequence(*ids):
+    ids = np.array(ids)
+    return Encoding(ids, 0 * ids, ids > 0, output=0, shortened=False)
+
+
 class FixedLayout:
-    """Gives every text the same ids."""
+    """Gives every text the same ids, but for the last one, which is its place."""
 
     def __init__(self, ids):
         self.ids = ids
 
     def encode(self, examples):
-        ids = np.array(self.ids)
-        return [Encoding(ids, 0 * ids, ids > 0, output=0, shortened=False) for _ in examples]
+        return [sequence(*self.ids, place) for place in range(len(examples))]
 
 
 def test_a_graph_with_everything_it_needs_is_read(tmp_path):
@@ -201,6 +207,47 @@ def test_a_graph_must_give_one_vector_per_text(tmp_path):
     graph.graph.output[0].name = "row"
     with pytest.raises(CPTuningError, match="does not give one embedding per text"):
         encoder_of(graph, tmp_path).embed(["one", "two"])
+
+
+def features_of(table, views, folder):
+    """An encoder whose features of a sequence are the row of its first token."""
+    graph = model(tensors=[numpy_helper.from_array(np.array(table, np.float32), "table")])
+    graph.graph.node[1].output[0] = graph.graph.output[0].name = "features"
+    path = folder / "encoder.onnx"
+    path.write_bytes(graph.SerializeToString())
+    return OnnxEncoder(FixedLayout((1,)), path, views)
+
+
+def test_features_of_a_pair_are_joined_from_its_sequences_each_distinct_one_read_once(
+    tmp_path, monkeypatch
+):
+    views = Views(np.array([1, 0, 0, 0], np.float32), mask_width=2, sentence_weight=2.0)
+    table = np.random.default_rng(0).normal(size=(9, WIDTH)).astype(np.float32)
+    encoder = features_of(table, views, tmp_path)
+    rows = []
+    monkeypatch.setattr(
+        onnx_encoder, "run", lambda s, e, run=onnx_encoder.run: rows.extend(e) or run(s, e)
+    )
+    ids = [(1, 2, 3), (4, 2, 2)]
+    encodings = [
+        replace(sequence(first, 5), others=(sequence(second), sequence(third)))
+        for first, second, third in ids
+    ]
+    expected = views.embeddings(table[np.array(ids)])
+    np.testing.assert_allclose(encoder.embed_encodings(encodings), expected, rtol=1e-6)
+    assert len(rows) == 4
+
+
+def test_features_and_views_are_refused_without_each_other(tmp_path):
+    views = Views(np.zeros(WIDTH, np.float32), mask_width=2)
+    with pytest.raises(CPTuningError, match=r"views\.safetensors do not belong together"):
+        features_of(np.ones((9, WIDTH)), None, tmp_path)
+    encoder_of(model(), tmp_path)
+    with pytest.raises(CPTuningError, match=r"views\.safetensors do not belong together"):
+        OnnxEncoder(FixedLayout((1,)), tmp_path / "encoder.onnx", views)
+    narrow = Views(np.zeros(1, np.float32), mask_width=1)
+    with pytest.raises(CPTuningError, match="does not give one embedding per text"):
+        features_of(np.ones((9, WIDTH)), narrow, tmp_path).embed(["one"])
 
 
 def test_a_runtime_says_nothing_by_itself(tmp_path, capfd):

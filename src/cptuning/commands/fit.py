@@ -24,7 +24,7 @@ from cptuning.reporting.formatting import format_duration, format_interval, form
 from cptuning.reporting.metrics import wilson_interval
 
 if TYPE_CHECKING:
-    from cptuning.training import Callback
+    from cptuning.training import Callback, Score
 
 
 def fit(
@@ -106,7 +106,7 @@ def fit(
             say(line)
         if init_from is None and (notice := _download_notice(backbone)):
             say(notice)
-        classifier.set_params(callbacks=[_resume_notice()])
+        classifier.set_params(callbacks=[_notices()])
     try:
         training = classifier.prepare(**data.arguments(), init_from=init_from)
         if not quiet:
@@ -199,17 +199,21 @@ class _Data:
         return lines
 
 
-def _resume_notice() -> "Callback":
-    """A callback that says when a training goes on from an earlier run."""
+def _notices() -> "Callback":
+    """A callback that says what is known before the training, and when one is resumed."""
     with needed_for("Training"):
         from cptuning.training import Callback
 
-    class ResumeNotice(Callback):
+    class Notices(Callback):
+        def on_instant(self, score: "Score") -> None:
+            found = format_percent(score.accuracy)
+            say(f"Without training: {found} of {score.examples} held-out examples right.")
+
         def on_start(self, stage: str, step: int, last: int) -> None:
             if step > 0:
                 say(f"Resuming {stage} at step {step} of {last}, where it was stopped.")
 
-    return ResumeNotice()
+    return Notices()
 
 
 def _stopped(checkpoints: Path) -> str:

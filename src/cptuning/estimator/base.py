@@ -137,7 +137,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
             checkpoints=self._checkpoints(),
             checkpoint_seconds=self.checkpoint_seconds,
+            instant=self._instant_settings(backbone, settings, split.train.examples, label_space),
         )
+
+    def _instant_settings(
+        self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
+    ) -> Any:
+        """The settings of a model that is not trained, for methods that compare with one."""
+        return None
 
     @classmethod
     def learner_class(cls) -> "type[Learner[Any, Any]]":

@@ -13,13 +13,17 @@ from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.parameters import described
 from cptuning.inference import UNKNOWN, EmbeddingPredictor, threshold_for
-from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings
+from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings, settings_for
 
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
     from cptuning.methods.training import Split
     from cptuning.training import Callback
+
+
+# What of a model that is not trained can be set.
+_READING = ("template", "max_length", "features", "pooling", "sentence_weight", "index")
 
 
 @described
@@ -146,6 +150,21 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 'leave template out, or choose pooling="mask".'
             )
         return self.settings_for(examples, classes, pooled=True)
+
+    def _instant_settings(
+        self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
+    ) -> Any:
+        """The preset "instant", with the parameters that say what is read and compared."""
+        if not settings.instant_first or settings.steps == 0:
+            return None
+        reads_mask, _ = backbone.views(settings.pooling, self.sentence_weight)
+        return settings_for(
+            "instant",
+            pair=examples.is_pair,
+            classes=len(label_space),
+            pooled=not reads_mask,
+            **{name: value for name in _READING if (value := getattr(self, name)) is not None},
+        )
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         super()._check(label_space, labels)

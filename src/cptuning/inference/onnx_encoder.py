@@ -14,57 +14,85 @@ from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.inference.onnx_file import check_graph, read_graph, unreadable
 from cptuning.inference.support import FloatArray, IntArray
+from cptuning.inference.views import VIEWS_FILE, Views
 from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
 
 ONNX_FILE = "encoder.onnx"
 EXACT_FILE = "exact.onnx"
 """Beside an encoder in 8 bits: the same unrounded, for a second look at close calls."""
-_INPUTS = ("input_ids", "token_type_ids", "outputs")
+FEATURES = "features"
+"""The output of a graph whose views are joined outside; of others it is the unit vector."""
+_INPUTS = ("input_ids", "token_type_ids", "outputs", "is_text")
 # Enough for weights to be read from memory seldom; few enough for the cores to finish together.
 _TOKEN_BUDGET = 512
 # More than the longest texts of the largest encoders need; a stranger's graph may ask for anything.
 _MAX_MEMORY = 8 * 2**30
 
 
-class OnnxEncoder:
-    """An exported encoder: token ids in, normalised [OMSK] embeddings out.
+class GraphEncoder:
+    """Encodes texts by a session of ONNX Runtime.
 
-    Texts of one length are computed together, so that there is no padding, and nothing in a
+    The graph takes sequences of token ids and gives either unit vectors, or the features that
+    ``views`` join: those of the mask view first, then those of the sentence view.
+
+    Sequences of one length are computed together, so that there is no padding, and nothing in a
     text's answer comes from its neighbours. Each core computes batches of its own: cores that
     share a matrix product wait for each other many times per layer. Several threads may use one
     encoder at a time.
     """
 
-    def __init__(self, layout: Layout, path: Path) -> None:
+    def __init__(
+        self, layout: Layout, session: Any, name: Path | str, views: Views | None = None
+    ) -> None:
         self.layout = layout
-        self.path = path
+        self.views = views
         self.threads = available_threads()
-        self._session = session(read_graph(path), path)
-        _check_interface(self._session, path)
+        self._name = name
+        self._session = session
+        _check_interface(session, name)
+        if (session.get_outputs()[0].name == FEATURES) != (views is not None):
+            raise CPTuningError(
+                f"{name} and the file {VIEWS_FILE} do not belong together: export the model again."
+            )
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="onnx")
 
-    def save(self, folder: Path) -> None:
-        """Copy the graph into a model folder."""
-        shutil.copyfile(self.path, folder / self.path.name)
-
     def embed(self, examples: Examples) -> FloatArray:
-        """L2-normalised [OMSK] embeddings, one row per example, in their order."""
-        encodings = self.layout.encode(examples)
+        """L2-normalised embeddings, one row per example, in their order."""
+        return self.embed_encodings(self.layout.encode(examples))
+
+    def embed_encodings(self, encodings: Sequence[Encoding]) -> FloatArray:
+        """The same for examples that are laid out already."""
+        read = self.read_encodings(encodings)
+        if self.views is not None and read.shape[-1] == len(self.views.centre):
+            return self.views.embeddings(read)
+        if self.views is None and read.shape[1] == 1:
+            return read[:, 0]
+        raise CPTuningError(
+            f"{self._name} does not give one embedding per text: export the model again."
+        )
+
+    def read_encodings(self, encodings: Sequence[Encoding]) -> FloatArray:
+        """What is read for each example, before it is joined: (examples, sequences, numbers)."""
+        sequences = [sequence for encoding in encodings for sequence in encoding.sequences]
+        places: dict[tuple[object, ...], int] = {}
+        order = [places.setdefault(sequence.key, len(places)) for sequence in sequences]
+        distinct = [sequences[i] for i in np.unique(order, return_index=True)[1]]
 
         def compute(rows: IntArray) -> FloatArray:
             try:
-                (embeddings,) = run(self._session, [encodings[i] for i in rows])
+                (features,) = run(self._session, [distinct[i] for i in rows])
             except Exception as error:  # ONNX Runtime's own share no class but this
                 raise CPTuningError(
-                    f"{self.path} can't compute embeddings of these texts: export the model again."
+                    f"{self._name} can't compute embeddings of these texts: export the model again."
                 ) from error
-            if embeddings.ndim != 2 or len(embeddings) != len(rows):
+            if features.ndim != 2 or len(features) != len(rows):
                 raise CPTuningError(
-                    f"{self.path} does not give one embedding per text: export the model again."
+                    f"{self._name} does not give one embedding per text: export the model again."
                 )
-            return embeddings
+            return features
 
-        return self.in_batches([len(encoding) for encoding in encodings], compute)
+        features = self.in_batches([len(sequence) for sequence in distinct], compute)
+        return features[order].reshape(len(encodings), -1, features.shape[1])
 
     def in_batches(
         self, lengths: Sequence[int], compute: Callable[[IntArray], FloatArray]
@@ -76,6 +104,20 @@ class OnnxEncoder:
         ordered = np.empty_like(gathered)
         ordered[np.concatenate(batches)] = gathered
         return ordered
+
+
+class OnnxEncoder(GraphEncoder):
+    """An exported encoder, in a file."""
+
+    def __init__(self, layout: Layout, path: Path, views: Views | None = None) -> None:
+        super().__init__(layout, session(read_graph(path), path), path, views)
+        self.path = path
+
+    def save(self, folder: Path) -> None:
+        """Copy the graph into a model folder, with how its views are joined."""
+        shutil.copyfile(self.path, folder / self.path.name)
+        if self.views is not None:
+            self.views.save(folder)
 
 
 def available_threads() -> int:
@@ -135,14 +177,14 @@ def _register_bounded_allocator() -> None:
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"max_mem": _MAX_MEMORY}))
 
 
-def _check_interface(session: Any, path: Path) -> None:
+def _check_interface(session: Any, name: Path | str) -> None:
     """Refuse a graph whose inputs and output are not those of an encoder."""
     inputs = {value.name: value.type for value in session.get_inputs()}
     outputs = [value.type for value in session.get_outputs()]
     known = inputs.keys() <= set(_INPUTS) and set(inputs.values()) == {"tensor(int64)"}
     if not known or outputs != ["tensor(float)"]:
         raise CPTuningError(
-            f"{path} is not an encoder: it must turn {', '.join(_INPUTS)} into one array of "
+            f"{name} is not an encoder: it must turn {', '.join(_INPUTS)} into one array of "
             "floats. Export the model again."
         )
 
@@ -150,10 +192,12 @@ def _check_interface(session: Any, path: Path) -> None:
 def run(
     session: Any, encodings: Sequence[Encoding], wanted: Sequence[str] | None = None
 ) -> list[FloatArray]:
-    """What a graph computes for examples of one length: the embeddings, or the values wanted."""
+    """What a graph computes for sequences of one length: its output, or the values wanted."""
     batch = collate(encodings, pad=0)
     arrays = zip(
-        _INPUTS, (batch.input_ids, batch.token_type_ids, batch.outputs[:, None, None]), strict=True
+        _INPUTS,
+        (batch.input_ids, batch.token_type_ids, batch.outputs[:, None, None], batch.is_text),
+        strict=True,
     )
     taken = {value.name for value in session.get_inputs()}
     found: list[FloatArray] = session.run(

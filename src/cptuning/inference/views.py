@@ -6,11 +6,17 @@ view is the relation of the two texts' vectors.
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+from safetensors import safe_open
 
+from cptuning.files.tensors import save_tensors
 from cptuning.inference.closed_form import DiscriminantAnalysis
 from cptuning.inference.support import FloatArray, IntArray
+
+VIEWS_FILE = "views.safetensors"
+"""Beside a graph that gives features: how they are joined."""
 
 SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
 """What the weight of the sentence view is chosen from, the preferred one first."""
@@ -53,6 +59,22 @@ class Views:
     def embeddings(self, read: FloatArray) -> FloatArray:
         """The same, of unit length."""
         return unit(self.joined(read))
+
+    def save(self, folder: Path) -> None:
+        """Write them, without the weight of the sentence view, which is a setting."""
+        width = {"mask_width": str(self.mask_width)}
+        save_tensors(folder / VIEWS_FILE, {"centre": self.centre}, width)
+
+    @classmethod
+    def load(cls, folder: Path, sentence_weight: float | None) -> "Views":
+        """The inverse of :meth:`save`; ``ValueError`` if the file says something impossible."""
+        with safe_open(folder / VIEWS_FILE, framework="numpy") as file:
+            centre, width = file.get_tensor("centre"), (file.metadata() or {}).get("mask_width", "")
+        if centre.dtype != np.float32 or centre.ndim != 1 or not np.isfinite(centre).all():
+            raise ValueError(f"the centre in {VIEWS_FILE} is not a vector of float32")
+        if not (width.isdecimal() and len(width) < 10 and int(width) <= len(centre)):
+            raise ValueError(f"{VIEWS_FILE} does not say how wide the mask view is")
+        return cls(centre, int(width), 1.0 if sentence_weight is None else sentence_weight)
 
 
 def relation(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from cptuning.inference.support import IntArray
 from cptuning.inference.views import chosen_sentence_weight
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
-from cptuning.methods.learner import Learner
+from cptuning.methods.learner import FitResult, Learner
 from cptuning.methods.task import NO_TARGET, BatchedTask, mean_by_sample
 from cptuning.methods.training import LabelledExamples, Split, Training
 from cptuning.prompting import Encoding, Template
@@ -267,6 +267,36 @@ class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
     def task(self, split: Split, log: EvaluationLog) -> CPTuningTask:
         """The task of learning some examples."""
         return CPTuningTask(self, split, log)
+
+    @classmethod
+    def fit_result(cls, training: Training[CPTuningSettings]) -> FitResult[CPTuningTask]:
+        """Answer without training, if it is asked for; then train, and keep what answers better.
+
+        Both answer the same held-out examples, and each without having seen them. The model that
+        is not trained is kept if it is better by more than a standard error.
+        """
+        if training.instant is None:
+            return cls(training).fit()
+        instant = cls(replace(training, settings=training.instant, instant=None, title="instant"))
+        first, answers = instant.fit_untrained()
+        if first.held_out is not None:
+            for callback in training.watchers:
+                callback.on_instant(first.held_out.score())
+        fitted = cls(training).fit()
+        accuracy = first.held_out.score().accuracy if first.held_out else None
+        facts = {"instant_accuracy": accuracy, "kept": "trained"}
+        if answers is None or fitted.held_out is None:
+            return replace(fitted, facts=facts)
+        if not answers.is_clearly_better_than(fitted.held_out):
+            return replace(fitted, facts=facts)
+        instant._reset()
+        return replace(first, facts=facts | {"kept": "instant"})
+
+    def fit_untrained(self) -> tuple[FitResult[CPTuningTask], HeldOut | None]:
+        """The model without a step of training, and its answers as ``fit`` would hold them out."""
+        answers = self._cross_fitted()[0] if self._cross_fits else None
+        fitted = CPTuning(replace(self.training, folds=0)).fit()
+        return fitted, fitted.held_out if answers is None else answers
 
 
 def freeze_lower_layers(module: PromptedEncoder, share: float) -> None:

@@ -37,6 +37,15 @@ class HeldOut:
         loss = log_loss(self.scores, self.labels, self.temperature)
         return Score(accuracy, -loss, len(self.labels))
 
+    def is_clearly_better_than(self, other: "HeldOut") -> bool:
+        """Whether more of these answers are right, by over a standard error of the difference.
+
+        Both answer the same examples.
+        """
+        ours, theirs = (one.scores.argmax(axis=1) == one.labels for one in (self, other))
+        more = ours.astype(np.float64) - theirs
+        return bool(more.mean() > more.std(ddof=1) / np.sqrt(len(more))) if len(more) > 1 else False
+
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""
         return HeldOut(self.scores[rows], self.familiarity[rows], self.labels[rows])

@@ -54,6 +54,8 @@ class Training(Generic[S]):
     callbacks: Sequence[Callback] = ()
     checkpoints: CheckpointFolder | None = None
     checkpoint_seconds: float = 30.0
+    instant: S | None = None
+    """The settings of a model that is not trained, if one is to be compared with."""
     title: str = ""
     """What distinguishes it, if a fit has several of its kind."""
 

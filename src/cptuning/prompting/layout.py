@@ -81,6 +81,16 @@ class Encoding:
         """The tokens of all that is read for the example."""
         return len(self) + sum(map(len, self.others))
 
+    @property
+    def sequences(self) -> "tuple[Encoding, ...]":
+        """All that is read for the example, each sequence by itself."""
+        return (replace(self, others=()), *self.others)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What sequences have in common that a model reads alike."""
+        return self.ids.tobytes(), self.types.tobytes(), self.is_text.tobytes(), self.output
+
     def without(self, start: int, stop: int) -> "Encoding":
         """The same with some positions left out; ``output`` is not changed."""
         kept = np.r_[0:start, stop : len(self)]

@@ -25,6 +25,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
+from cptuning.inference.views import VIEWS_FILE, Views
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, card
@@ -122,7 +123,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str) -> Predictor:
         k=settings.k,
         temperature=facts.temperature,
         unknown_threshold=facts.unknown_threshold,
-        second_look=_second_look(folder, layout, facts.clear_lead),
+        second_look=_second_look(folder, layout, settings, facts.clear_lead),
     )
     _require_comparable(predictor)
     return predictor.with_added(read_added(folder))
@@ -179,7 +180,7 @@ def _examples(texts: list[Any], pair: bool) -> Examples:
 
 def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: str) -> Encoder:
     if (folder / ONNX_FILE).exists():
-        return OnnxEncoder(layout, folder / ONNX_FILE)
+        return _onnx_encoder(folder / ONNX_FILE, layout, settings)
     with needed_for(f"The model {folder}, which was not exported,"):
         from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
@@ -189,10 +190,19 @@ def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: s
     )
 
 
-def _second_look(folder: Path, layout: Layout, clear_lead: float | None) -> SecondLook | None:
+def _onnx_encoder(path: Path, layout: Layout, settings: CPTuningSettings) -> OnnxEncoder:
+    """An exported graph, and how what it gives is joined, if it is not."""
+    if not (path.parent / VIEWS_FILE).exists():
+        return OnnxEncoder(layout, path)
+    return OnnxEncoder(layout, path, Views.load(path.parent, settings.sentence_weight))
+
+
+def _second_look(
+    folder: Path, layout: Layout, settings: CPTuningSettings, clear_lead: float | None
+) -> SecondLook | None:
     if clear_lead is None:
         return None
-    return SecondLook(OnnxEncoder(layout, folder / EXACT_FILE), clear_lead)
+    return SecondLook(_onnx_encoder(folder / EXACT_FILE, layout, settings), clear_lead)
 
 
 def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:

@@ -22,6 +22,9 @@ class Callback:
     def on_search(self, what: str, done: int, last: int) -> None:
         """A search before the trainings is at ``done`` of at most ``last``; ``on_end`` follows."""
 
+    def on_instant(self, score: "Score") -> None:
+        """Held-out examples were answered without any training, which may follow."""
+
     def on_start(self, stage: str, step: int, last: int) -> None:
         """A training begins, at step 0 or at the step at which an earlier run was cut off."""
 
