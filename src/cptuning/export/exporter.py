@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _CLEAR_DEVIATIONS = 2
 class FittedClassifier(Protocol):
     """What is exported: a classifier of any method, which has been fitted or loaded."""
 
-    method: str
+    method: ClassVar[str]
     predictor_: Predictor
 
     def model_facts(self, predictor: Predictor) -> ModelFacts:
