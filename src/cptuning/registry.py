@@ -61,7 +61,7 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(Path(folder), device)
+    model = load_model(Path(folder), device, trainable=True)
     facts = model.facts
     try:
         classifier = make_classifier(facts.method, **facts.parameters)

@@ -6,12 +6,13 @@ import shutil
 
 import pytest
 import torch
+from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file, save_file
 from tests.tiny import ARCHITECTURES
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from cptuning.backbone import describe, load_backbone
-from cptuning.backbone.loading import EMBEDDED
+from cptuning.backbone import describe, load_backbone, packed
+from cptuning.backbone.packed import EMBEDDED
 from cptuning.errors import CPTuningError
 
 
@@ -227,10 +228,8 @@ def test_it_fills_masks(embedded):
 
 
 def test_a_damaged_installation_is_named(monkeypatch):
-    from cptuning.backbone import loading
-
-    some = dict(list(load_file(EMBEDDED / loading._PACKED_WEIGHTS).items())[:4])
-    monkeypatch.setattr(loading, "load_file", lambda _path: some)
+    some = dict(list(load_arrays(EMBEDDED / packed.PACKED_WEIGHTS).items())[:4])
+    monkeypatch.setattr(packed, "load_file", lambda _path: some)
     with pytest.raises(CPTuningError, match="damaged: install the package again"):
         load_backbone("embedded")
 

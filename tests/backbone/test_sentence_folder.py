@@ -46,7 +46,7 @@ every_folder = pytest.mark.parametrize("name", FOLDERS)
 
 def encoder_of(folder, pooling="auto"):
     backbone = load_backbone(folder)
-    sentence = backbone.sentence_pooling(pooling)
+    _, sentence = backbone.views(pooling)
     template = Template.parse("{a}", needs_output=False)
     layout = layout_for(backbone, template, 64, text_prefix=sentence.text_prefix)
     module = PromptedEncoder(backbone, layout.prompt_ids, pooling=sentence)
@@ -154,10 +154,10 @@ def test_a_module_goes_by_the_last_part_of_its_type(tmp_path):
 
 
 def test_a_plain_encoder_is_pooled_and_a_masked_lm_is_not(tiny, headless):
-    assert load_backbone(tiny("bert")).sentence_pooling("auto") is None
-    assert load_backbone(headless).sentence_pooling("auto").modes == ("mean",)
-    assert load_backbone(tiny("bert")).sentence_pooling("cls").modes == ("cls",)
-    assert load_backbone(headless).sentence_pooling("mask") is None
+    assert load_backbone(tiny("bert")).views("auto") == (True, None)
+    assert load_backbone(headless).views("auto")[1].modes == ("mean",)
+    assert load_backbone(tiny("bert")).views("cls")[1].modes == ("cls",)
+    assert load_backbone(headless).views("mask") == (True, None)
 
 
 def test_a_folder_may_hold_its_model_in_a_folder_of_its_own(tmp_path):

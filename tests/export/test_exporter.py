@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,9 +18,12 @@ from tests.tiny import ARCHITECTURES, PAIRS, SINGLES
 
 import cptuning
 from cptuning import CPTuningClassifier
+from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.export import export_onnx, precisions
+from cptuning.export.exporter import _clear_lead
 from cptuning.export.tracing import OUTPUTS
+from cptuning.inference import EmbeddingPredictor, SecondLook, SupportSet
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE
 
 TRAINING = {
@@ -211,9 +215,10 @@ def test_examples_that_an_8_bit_model_is_given_are_read_exactly(int8):
     np.testing.assert_allclose(new, int8.original.transform(int8.more), atol=1e-3)
 
 
-def test_what_rounding_may_decide_is_what_it_was_seen_to_change(tiny, tmp_path):
+@pytest.mark.parametrize("settings", [{"steps": 2}, {"steps": 0, "inference": "lda"}])
+def test_what_rounding_may_decide_is_what_it_was_seen_to_change(tiny, tmp_path, settings):
     classifier = CPTuningClassifier(
-        backbone=str(tiny("bert")), steps=2, validation="none", verbose=False
+        backbone=str(tiny("bert")), **settings, validation="none", verbose=False
     ).fit(TRAINING["single"], LABELS)
     export_onnx(classifier, tmp_path / "int8", int8=True)
     predictor = cptuning.load(tmp_path / "int8").predictor_
@@ -227,6 +232,34 @@ def test_what_rounding_may_decide_is_what_it_was_seen_to_change(tiny, tmp_path):
         changes.append((exact[1] - exact[0]) - (rounded[1] - rounded[0]))
     usual = np.sqrt(np.mean(np.square(changes)))
     assert predictor.second_look.clear_lead == pytest.approx(2 * usual, rel=1e-3)
+
+
+def test_the_lead_of_discriminants_catches_nearly_all_answers_that_rounding_changes():
+    rng = np.random.default_rng(0)
+    labels, means = np.arange(32) % 4, rng.normal(size=(4, 60))
+
+    def unit(rows):
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    def texts(labels):
+        return unit(0.3 * means[labels] + rng.normal(size=(len(labels), 60)))
+
+    def rounded(rows):
+        return unit(rows + rng.normal(0, 0.01, rows.shape))
+
+    support = SupportSet(Examples(("",) * 32), texts(labels), labels)
+    space = LabelSpace.from_labels(labels.tolist())
+    predictor = EmbeddingPredictor(None, support, space, "lda", k=1, temperature=0.1)
+    lead = _clear_lead(predictor, support.embeddings, rounded(support.embeddings))
+    predictor = replace(predictor, second_look=SecondLook(None, lead))
+    exact = texts(np.arange(2000) % 4)
+    found = rounded(exact)
+    before, after = predictor.scores(exact), predictor.scores(found)
+    changed = np.flatnonzero(before.argmax(axis=1) != after.argmax(axis=1))
+    close = predictor.close_calls(found, after)
+    assert len(changed) > 20
+    assert np.isin(changed, close).mean() > 0.95
+    assert len(close) < 0.2 * len(exact)
 
 
 def test_without_a_second_look_there_is_no_exact_model(int8, tmp_path):

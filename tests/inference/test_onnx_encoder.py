@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from cptuning.backbone.joined_views import Views
 from cptuning.errors import CPTuningError
 from cptuning.inference import onnx_encoder, onnx_file
 from cptuning.inference.onnx_encoder import OnnxEncoder
-from cptuning.inference.views import Views
 from cptuning.prompting import Encoding
 
 WIDTH = 4

@@ -8,9 +8,10 @@ from cptuning.backbone.hub import cached_folder, is_folder
 
 if TYPE_CHECKING:
     from cptuning.backbone.adapter import PromptedEncoder, output_positions, to_device
-    from cptuning.backbone.encoder import TextEncoder, layout_for
+    from cptuning.backbone.encoder import TextEncoder
     from cptuning.backbone.loading import Backbone, describe, load_backbone
     from cptuning.backbone.packing import pack, unpack
+    from cptuning.backbone.text_layout import layout_for
 
 __all__ = [
     "CATALOGUE",
@@ -35,7 +36,7 @@ _HOMES = {
     "PromptedEncoder": "adapter",
     "TextEncoder": "encoder",
     "describe": "loading",
-    "layout_for": "encoder",
+    "layout_for": "text_layout",
     "load_backbone": "loading",
     "output_positions": "adapter",
     "pack": "packing",

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, normalize
 from transformers import PreTrainedModel
 
+from cptuning.backbone.joined_views import Views
 from cptuning.backbone.loading import Backbone, first_position
 from cptuning.backbone.pooling import SentencePooling
 from cptuning.backbone.shared_rows import ROW_TOKENS, SharedRows
 from cptuning.errors import CPTuningError
-from cptuning.inference.views import Views
 from cptuning.prompting import Batch
 
 Features = Literal["head", "hidden"]
@@ -100,7 +100,7 @@ class PromptedEncoder(nn.Module):
     def joined(self, read: Tensor) -> Tensor:
         """One vector per example of what was read for it: (examples, sequences, features).
 
-        ``inference/views.py`` has the equations.
+        ``joined_views.py`` has the equations.
         """
         read = read - self.centre
         if self.pooling is None:
@@ -249,7 +249,8 @@ def relation(first: Tensor, second: Tensor) -> Tensor:
 def output_positions(batch: Batch, masks: int = 1) -> tuple[IntArray, IntArray]:
     """Rows and columns of the output masks, those of one example after another.
 
-    >>> batch = Batch(*np.zeros((3, 2, 6), dtype=np.int64), outputs=np.array([4, 1]))
+    >>> ids = np.zeros((2, 6), dtype=np.int64)
+    >>> batch = Batch(ids, ids, ids, outputs=np.array([4, 1]), is_text=ids)
     >>> [places.tolist() for places in output_positions(batch, masks=2)]
     [[0, 0, 1, 1], [4, 5, 1, 2]]
     """

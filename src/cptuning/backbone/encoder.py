@@ -13,14 +13,12 @@ from torch.nn.functional import normalize
 
 from cptuning.backbone.adapter import Features, PromptedEncoder
 from cptuning.backbone.checking import weight_files
+from cptuning.backbone.encoder_files import BACKBONE_FOLDER, OWN_FILE, EncoderFiles
 from cptuning.backbone.loading import Backbone, Pooling, load_backbone, quiet_transformers
 from cptuning.backbone.sentence_folder import write_sentence_modules
 from cptuning.data import Examples
 from cptuning.files.tensors import save_tensors, verify_tensors
-from cptuning.prompting import Batch, Encoding, Layout, Template, collate, token_budget_batches
-
-_BACKBONE = "backbone"
-_OWN = "prompts.safetensors"
+from cptuning.prompting import Batch, Encoding, Layout, collate, token_budget_batches
 
 # The tokens of a batch, padding included: enough to fill two cores, or a GPU.
 TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}
@@ -45,7 +43,7 @@ class TextEncoder:
         sentence_weight: float | None = None,
     ) -> "TextEncoder":
         """The encoder that :meth:`save` wrote."""
-        backbone = load_backbone(folder / _BACKBONE)
+        backbone = load_backbone(folder / BACKBONE_FOLDER)
         mask, sentence = backbone.views(pooling, sentence_weight)
         module = PromptedEncoder(backbone, layout.prompt_ids, features, sentence, mask=mask)
         module.sentence_weight = 1.0 if sentence_weight is None else sentence_weight
@@ -55,25 +53,22 @@ class TextEncoder:
             or layout.text_prefix != (sentence.text_prefix if sentence else "")
         ):
             raise ValueError("its layout is made for another backbone")
-        own = load_file(folder / _OWN)
-        for name, mine in {"prompts": module.prompts, "centre": module.centre}.items():
-            if own[name].shape != mine.shape:  # A copy would broadcast a single row.
-                raise ValueError(f"its {name} have another shape")
-            with torch.no_grad():
-                mine.copy_(own[name])
+        own = EncoderFiles.of(folder).own
+        if own is not None:
+            _fill(module, load_file(own))
         return cls(layout, module.to(device).eval(), backbone)
 
     def save(self, folder: Path) -> None:
         """Write the backbone as transformers does, and beside it what is CP-Tuning's own."""
         with quiet_transformers():
-            self.backbone.tokenizer.save_pretrained(folder / _BACKBONE)
-            self.module.model.save_pretrained(folder / _BACKBONE)
+            self.backbone.tokenizer.save_pretrained(folder / BACKBONE_FOLDER)
+            self.module.model.save_pretrained(folder / BACKBONE_FOLDER)
         if self.backbone.own_pooling is not None:
-            write_sentence_modules(self.backbone.own_pooling, folder / _BACKBONE)
+            write_sentence_modules(self.backbone.own_pooling, folder / BACKBONE_FOLDER)
         weights = self.module.model.state_dict().values()
-        verify_tensors(weight_files(folder / _BACKBONE), map(_array, weights))
+        verify_tensors(weight_files(folder / BACKBONE_FOLDER), map(_array, weights))
         own = {"prompts": self.module.prompts, "centre": self.module.centre}
-        save_tensors(folder / _OWN, {name: _array(tensor) for name, tensor in own.items()})
+        save_tensors(folder / OWN_FILE, {name: _array(tensor) for name, tensor in own.items()})
 
     def embed(self, examples: Examples) -> NDArray[np.float32]:
         """L2-normalised embeddings, one row per example, in their order."""
@@ -128,30 +123,15 @@ class TextEncoder:
         return torch.empty_like(gathered).index_copy_(0, order, gathered)
 
 
+def _fill(module: PromptedEncoder, own: dict[str, Tensor]) -> None:
+    """Put stored prompt vectors and a stored centre into their places."""
+    for name, mine in {"prompts": module.prompts, "centre": module.centre}.items():
+        if own[name].shape != mine.shape:  # A copy would broadcast a single row.
+            raise ValueError(f"its {name} have another shape")
+        with torch.no_grad():
+            mine.copy_(own[name])
+
+
 def _array(tensor: Tensor) -> NDArray[np.generic]:
     array: NDArray[np.generic] = tensor.detach().cpu().numpy()
     return array
-
-
-def layout_for(
-    backbone: Backbone,
-    template: Template,
-    max_length: int,
-    *,
-    trainable_words: bool = True,
-    masks: int = 1,
-    text_prefix: str = "",
-    sentences: bool = False,
-) -> Layout:
-    """The layout of a backbone's tokenizer; no longer than the model can read."""
-    return Layout(
-        backbone.fast_tokenizer,
-        backbone.special,
-        template,
-        vocabulary=backbone.vocabulary,
-        max_length=min(max_length, backbone.max_length),
-        trainable_words=trainable_words,
-        masks=masks,
-        text_prefix=text_prefix,
-        sentences=sentences,
-    )

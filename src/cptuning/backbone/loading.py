@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import load_file
+from safetensors import SafetensorError
 from tokenizers import Tokenizer, normalizers
 from torch import Tensor
 from transformers import (
@@ -25,7 +25,12 @@ from transformers.utils import logging as transformers_logging
 
 from cptuning.backbone.checking import check_backbone_files, check_size
 from cptuning.backbone.hub import find_files
-from cptuning.backbone.packing import unpack
+from cptuning.backbone.packed import (
+    EMBEDDED,
+    PACKED_WEIGHTS,
+    has_embedded_architecture,
+    packed_weights,
+)
 from cptuning.backbone.pooling import Dense, SentencePooling
 from cptuning.backbone.sentence_folder import (
     MODULES_FILE,
@@ -35,8 +40,7 @@ from cptuning.backbone.sentence_folder import (
 from cptuning.errors import CPTuningError
 from cptuning.prompting import SpecialTokens
 
-EMBEDDED = Path(__file__).parent / "embedded"
-_PACKED_WEIGHTS = "model.packed.safetensors"
+_SENTENCE_HEAD = "sentence.dense."
 
 Pooling = Literal["auto", "mask", "mean", "cls"]
 
@@ -166,10 +170,12 @@ def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backb
     (True, '[MASK]')
     """
     if name == "embedded":
-        return _load_embedded()
+        return _load_packed(EMBEDDED, "embedded")
     files = find_files(name, progress)
     sentence = None
     folder = files.folder
+    if (folder / PACKED_WEIGHTS).is_file():
+        return _load_packed(folder, files.name)
     if (folder / MODULES_FILE).is_file():
         sentence = read_sentence_folder(folder)
         folder = sentence.transformer
@@ -237,29 +243,41 @@ def _require_encoder(name: str, config: PretrainedConfig) -> None:
     )
 
 
-def _load_embedded() -> Backbone:
-    config = AutoConfig.from_pretrained(EMBEDDED)
+def _load_packed(folder: Path, name: str) -> Backbone:
+    """A backbone of the embedded architecture from its packed weights."""
+    if not has_embedded_architecture(folder):
+        raise CPTuningError(f"The packed weights in {folder} are of an unknown architecture.")
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    try:
+        arrays = packed_weights(folder)
+    except (OSError, SafetensorError, ValueError) as error:
+        again = "install the package" if folder == EMBEDDED else "save or copy the model"
+        raise CPTuningError(f"The weights in {folder} are damaged: {again} again.") from error
+    weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
     with torch.device("meta"):  # No time is spent on random weights that are replaced at once.
         model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
-    weights = unpack(load_file(EMBEDDED / _PACKED_WEIGHTS))
-    pooling = _sentence_head(weights)
+    head = {name: weights.pop(name) for name in list(weights) if name.startswith(_SENTENCE_HEAD)}
     model.to_empty(device="cpu")
     missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
     model.tie_weights()
     tied = set(model.all_tied_weights_keys)
     if unexpected or set(missing) - tied:
-        raise CPTuningError("The embedded weights are damaged: install the package again.")
+        raise CPTuningError(
+            f"The configuration in {folder} is damaged: it describes another model."
+        )
     _restore_buffers(model)
-    tokenizer = AutoTokenizer.from_pretrained(EMBEDDED)
-    return _checked(Backbone("embedded", model, tokenizer, has_head=True, own_pooling=pooling))
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    pooling = _sentence_head(head)
+    return _checked(Backbone(name, model, tokenizer, has_head=True, own_pooling=pooling))
 
 
 def _sentence_head(weights: dict[str, Tensor]) -> SentencePooling:
-    """The embedded backbone's sentence view, taken out of its weights."""
-    weight, bias = (weights.pop(f"sentence.dense.{name}") for name in ("weight", "bias"))
-    width = len(weight)
+    """The embedded backbone's sentence view."""
+    width = len(weights[f"{_SENTENCE_HEAD}bias"])
     dense = Dense(width, width, bias=True, activation="Identity")
-    dense.load_state_dict({"linear.weight": weight, "linear.bias": bias})
+    dense.load_state_dict(
+        {name.replace(_SENTENCE_HEAD, "linear."): tensor for name, tensor in weights.items()}
+    )
     return SentencePooling(["mean"], width, [dense], text_only=True).eval()
 
 

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from cptuning.backbone.packed import unpacked
+
 _SCALE = ".scale"
 
 
@@ -31,10 +33,5 @@ def pack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def unpack(packed: dict[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of :func:`pack`, in float32, up to half a step of each row's scale."""
-    return {
-        name: value.float() * packed[name + _SCALE].float()
-        if value.dtype == torch.int8
-        else value.float()
-        for name, value in packed.items()
-        if not name.endswith(_SCALE)
-    }
+    arrays = unpacked({name: value.numpy() for name, value in packed.items()})
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -1,5 +1,6 @@
 """Linear discriminant analysis in closed form, with exact leave-one-out answers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,12 +21,13 @@ Matrix = NDArray[np.float64]
 SHRINKAGES = tuple(1 / (1 + ratio) for ratio in (0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100))
 """What the shrinkage is chosen from; 1 is the nearest class mean."""
 
-# If the mean squared distance of rows to their class means is below this, it is rounding.
-_NO_SPREAD = 1e-10
-# The shrinkage is chosen by the answers to at most so many rows: more would hardly change it.
-_MOST_ANSWERS = 2048
+MOST_ANSWERS = 2048
+"""Choices are made by the answers to at most so many rows: more would hardly change them."""
+
 # Log-losses that differ by less differ by rounding.
 _SAME_LOSS = 1e-9
+# If the mean squared distance of rows to their class means is below this, it is rounding.
+_NO_SPREAD = 1e-10
 # Rows that are computed with at a time.
 _ROWS = 1024
 # The best score of a row is at least 0, so a class without examples is never the best.
@@ -50,6 +52,29 @@ class Discriminants:
             np.pad(self.directions, ((0, more), (0, 0))),
             np.pad(self.offsets, (0, more), constant_values=_ABSENT),
         )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Leave-one-out answers with one shrinkage: their best temperature, and log-losses at it."""
+
+    temperature: float
+    losses: Matrix
+
+
+@dataclass(frozen=True)
+class _Projected:
+    """What the scores of some rows need that is the same for every shrinkage."""
+
+    labels: "IntArray"
+    residual_squares: Matrix
+    """The squared distance of each row to its class mean."""
+    squares: Matrix
+    """That to the centre."""
+    distances: Matrix
+    """That to each class mean."""
+    coordinates: Matrix
+    """The row in the eigenbasis."""
 
 
 class DiscriminantAnalysis:
@@ -103,25 +128,38 @@ class DiscriminantAnalysis:
         It is the largest one whose log-loss is within a standard error of the least one: a few
         examples can't tell more from chance. It is 1 if nothing can be left out.
         """
-        if len(self.left_out) == 0 or len(self._present) == 1:
+        if len(self.left_out) == 0:
             return SHRINKAGES[0]
-        answered = stratified_sample(self.labels[self.left_out], _MOST_ANSWERS, seed=0)
-        rows = self.left_out[answered]
-        losses = np.stack([self._losses(shrinkage, rows) for shrinkage in SHRINKAGES])
+        losses = np.stack([trial.losses for trial in self.trials.values()])
         excess = losses - losses[losses.mean(axis=1).argmin()]
-        errors = excess.std(axis=1, ddof=1) / np.sqrt(len(rows))
+        errors = excess.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
         return SHRINKAGES[int((excess.mean(axis=1) <= errors + _SAME_LOSS).argmax())]
 
     @property
     def least_loss(self) -> float:
-        """The mean log-loss of the leave-one-out answers with the shrinkage that they choose."""
-        if len(self.left_out) == 0 or len(self._present) == 1:
+        """The mean log-loss of the best leave-one-out answers; 0 if nothing can be left out."""
+        if len(self.left_out) == 0:
             return 0.0
-        return float(self._losses(self.shrinkage, self.left_out).mean())
+        return min(float(trial.losses.mean()) for trial in self.trials.values())
 
-    def _losses(self, shrinkage: float, rows: "IntArray") -> Matrix:
-        scores, labels = self.leave_one_out(shrinkage, rows), self.labels[rows]
-        return log_losses(scores, labels, fit_temperature(scores, labels))
+    @cached_property
+    def trials(self) -> "dict[float, Trial]":
+        """How well each shrinkage answers rows that are left out."""
+        rows = self.left_out
+        if len(rows) == 0:
+            return dict.fromkeys(SHRINKAGES, Trial(1.0, np.empty(0)))
+        rows = rows[stratified_sample(self.labels[rows], MOST_ANSWERS, seed=0)]
+        parts = [self._projected(rows[part]) for part in _blocks(len(rows))]
+        trials = {}
+        for shrinkage in SHRINKAGES:
+            scores, labels = self._left_out_scores(parts, shrinkage), self.labels[rows]
+            temperature = fit_temperature(scores, labels)
+            trials[shrinkage] = Trial(temperature, log_losses(scores, labels, temperature))
+        return trials
+
+    def restricted(self, rows: "IntArray") -> "DiscriminantAnalysis":
+        """The analysis of some of the rows alone."""
+        return DiscriminantAnalysis(self._embeddings[rows], self.labels[rows])
 
     def discriminants(self, shrinkage: float) -> Discriminants:
         """The score of each class as a function of the embedding."""
@@ -143,46 +181,63 @@ class DiscriminantAnalysis:
         """The scores of some rows of ``left_out``, or all, each by a fit to all other rows.
 
         Means, scatter and centre are those without the row. The shrinkage is given; one that was
-        chosen by these very answers makes them a little too good.
+        chosen by these very answers makes them a little too good: see
+        :class:`~cptuning.inference.choice.LeaveOneOut`.
         """
         rows = self.left_out if rows is None else rows
-        scores = np.full((len(rows), len(self._means)), _ABSENT)
-        for part in _blocks(len(rows)):
-            scores[part, self._present] = self._left_out_scores(rows[part], shrinkage)
-        return scores
+        parts = (self._projected(rows[part]) for part in _blocks(len(rows)))
+        return self._left_out_scores(parts, shrinkage)
 
-    def _left_out_scores(self, rows: "IntArray", shrinkage: float) -> Matrix:
+    def _left_out_scores(self, parts: "Iterable[_Projected]", shrinkage: float) -> "Scores":
+        scores = [np.empty((0, len(self._means)))]
+        for part in parts:
+            scores.append(np.full((len(part.labels), len(self._means)), _ABSENT))
+            scores[-1][:, self._present] = self._scores_without_each(part, shrinkage)
+        return np.concatenate(scores)
+
+    def _projected(self, rows: "IntArray") -> "_Projected":
+        x, means = self._centred(rows), self._means[self._present]
+        squares = (x**2).sum(axis=1)
+        distances = squares[:, None] - 2 * x @ means.T + (means**2).sum(axis=1)
+        return _Projected(
+            self.labels[rows], self._squares[rows], squares, distances, x @ self._basis
+        )
+
+    def _scores_without_each(self, rows: "_Projected", shrinkage: float) -> Matrix:
         """The scores for the classes that have examples.
 
         With r a row minus its class mean and a = n / (n - 1) for a class of n rows, leaving the
         row out takes a r rᵀ from S, and the row is then a r away from its class mean.
         """
-        means, counts, labels = self._means[self._present], self.counts, self.labels[rows]
+        labels, x, counts = rows.labels, rows.coordinates, self.counts
+        means = self._projected_means
         a = counts[labels] / (counts[labels] - 1)
         n = len(self.labels) - 1
-        ratios = self._ratios(self._spread - a * self._squares[rows], n, shrinkage)
+        ratios = self._ratios(self._spread - a * rows.residual_squares, n, shrinkage)
         weights = 1 / (1 + ratios[:, None] * self._eigenvalues)
         # First under a metric in which only t is without the row. S spans r, but not all of x - μ.
-        x = self._centred(rows)
-        squares = (x**2).sum(axis=1)
-        distances = squares[:, None] - 2 * x @ means.T + (means**2).sum(axis=1)
-        x, means = x @ self._basis, means @ self._basis
-        distances -= _distances(x, means, 1 - weights)
-        own = np.arange(len(rows)), np.searchsorted(self._present, labels)
+        distances = rows.distances - _distances(x, means, 1 - weights)
+        own = np.arange(len(labels)), np.searchsorted(self._present, labels)
         r = x - means[own[1]]
         products = (weights * r * x).sum(axis=1)[:, None] - (weights * r) @ means.T
         length = (weights * r**2).sum(axis=1)
         distances[own], products[own] = a**2 * length, a * length
         # Then with S without the row, by the Sherman-Morrison formula.
-        gain = ratios * a / (1 - ratios * a * length)
+        # Rounding must not take its denominator below the least that it can be.
+        least = 1 / (1 + ratios * a * rows.residual_squares)
+        gain = ratios * a / np.maximum(1 - ratios * a * length, least)
         distances += gain[:, None] * products**2
         within = weights @ self._eigenvalues - a * length
         within += gain * ((weights * r) ** 2 @ self._eigenvalues - a * length**2)
         noise = within / max(n - len(means), 1)
         remaining = counts[self._present] - (self._present == labels[:, None])
         scores = (noise[:, None] / remaining - distances) / 2
-        scores /= _variances(self._total - (n + 1) / n * squares, n)[:, None]
+        scores /= _variances(self._total - (n + 1) / n * rows.squares, n)[:, None]
         return np.asarray(scores - scores.mean(axis=1, keepdims=True))
+
+    @cached_property
+    def _projected_means(self) -> Matrix:
+        return np.asarray(self._means[self._present] @ self._basis)
 
     def _ratios(self, traces: Matrix, n_rows: int, shrinkage: float) -> Matrix:
         """For some traces of S, what S is multiplied by: P = (I + ratio S)⁻¹."""

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.inference.onnx_file import check_graph, read_graph, unreadable
+from cptuning.inference.onnx_file import check_graph, declared, read_graph, unreadable
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.inference.views import VIEWS_FILE, Views
 from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
 
 ONNX_FILE = "encoder.onnx"
@@ -136,10 +136,13 @@ def has_8_bit_dot_products() -> bool:
         return False
 
 
-def session(graph: bytes, name: Path | str = "The graph") -> Any:
+def session(
+    graph: bytes, name: Path | str = "The graph", weights: Mapping[str, FloatArray] | None = None
+) -> Any:
     """A session of ONNX Runtime that computes in the calling thread and reports to nobody.
 
-    It reads no other file: ``graph`` is checked to hold everything it needs.
+    It reads no other file: ``graph`` is checked to hold everything it needs but the ``weights``,
+    whose memory the session shares.
     """
     check_graph(graph, name)
     # Read once, on import: without it the runtime reports its use to its makers.
@@ -154,6 +157,10 @@ def session(graph: bytes, name: Path | str = "The graph") -> Any:
     if not has_8_bit_dot_products():
         # Sums of two products could overflow 16 bits: use the slower, wider instructions.
         options.add_session_config_entry("session.x64quantprecision", "1")
+    if weights is not None:
+        values = map(onnxruntime.OrtValue.ortvalue_from_numpy, weights.values())
+        options.add_external_initializers(list(weights), list(values))
+        graph += declared({name: array.shape for name, array in weights.items()})
     try:
         return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:

@@ -7,7 +7,7 @@ those of onnx.proto.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cptuning.errors import CPTuningError
@@ -36,6 +36,7 @@ _REFUSED = {
     ("attribute", 22): "sparse weights",
     ("attribute", 23): "sparse weights",
 }
+_FLOAT = 1
 _DATA_LOCATION = ("tensor", 14)
 _DOMAIN = ("node", 7)
 
@@ -71,6 +72,22 @@ def check_graph(graph: bytes, name: Path | str) -> None:
         raise CPTuningError(
             f"{name} has {reason}, which no exported model has: export the model again."
         )
+
+
+def declared(shapes: Mapping[str, Sequence[int]]) -> bytes:
+    """What to put behind a graph so that it has these float32 tensors, which are in memory.
+
+    Messages that stand one behind the other are read as one with the fields of both.
+    """
+    elsewhere = _field(13, _field(1, b"location") + _field(2, b"memory")) + _field(14, 1)
+    tensors = (
+        b"".join(_field(1, size) for size in shape)
+        + _field(2, _FLOAT)
+        + _field(8, name.encode())
+        + elsewhere
+        for name, shape in shapes.items()
+    )
+    return _field(7, b"".join(_field(5, tensor) for tensor in tensors))
 
 
 def unreadable(name: Path | str) -> CPTuningError:
@@ -139,3 +156,23 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
     raise ValueError("An integer has more than ten bytes.")
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """One field of a message.
+
+    >>> _field(2, 300).hex(), _field(8, b"a").hex()
+    ('10ac02', '420161')
+    """
+    if isinstance(value, int):
+        return _as_varint(number << 3) + _as_varint(value)
+    return _as_varint(number << 3 | 2) + _as_varint(len(value)) + value
+
+
+def _as_varint(value: int) -> bytes:
+    """The inverse of :func:`_varint`."""
+    groups = bytearray()
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*groups, value])

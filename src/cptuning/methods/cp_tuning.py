@@ -19,8 +19,8 @@ from cptuning.inference import (
     familiarity,
     familiarity_of_examples,
 )
+from cptuning.inference.choice import SENTENCE_WEIGHTS, LeaveOneOut, choice_of_weights
 from cptuning.inference.support import IntArray
-from cptuning.inference.views import chosen_sentence_weight
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.learner import FitResult, Learner
@@ -146,19 +146,18 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         references = [self.encodings[row] for row in self._references]
         if settings.centred:
             self.encoder.centre_on(references)
+        self._choice: LeaveOneOut | None = None
         if module.reads_mask and module.pooling is not None:
-            module.sentence_weight = self._sentence_weight(references)
-            self.settings = replace(settings, sentence_weight=module.sentence_weight)
+            if settings.sentence_weight is None:
+                read, labels = self.encoder.read_encodings(references), split.train.labels
+                self._choice = choice_of_weights(read, module.views, labels[self._references])
+                settings = replace(
+                    settings, sentence_weight=SENTENCE_WEIGHTS[self._choice.candidate]
+                )
+            module.sentence_weight = settings.sentence_weight or 0.0
+            self.settings = settings
         self.objective = Objective(module, settings, self.layout.sequences)
         freeze_lower_layers(module, settings.frozen_share)
-
-    def _sentence_weight(self, references: Sequence[Encoding]) -> float:
-        """The weight of the sentence view: the one that was set, or what the examples choose."""
-        if self.settings.sentence_weight is not None:
-            return self.settings.sentence_weight
-        labels = self.split.train.labels[self._references]
-        read, views = self.encoder.read_encodings(references), self.encoder.module.views
-        return chosen_sentence_weight(read, views, labels)
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
@@ -207,12 +206,14 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         if not self.settings.leaves_one_out:
             return None
         support = self.support()
-        analysis = support.analysis
-        rows = analysis.left_out
+        answers = self._choice
+        if answers is None or len(self._references) < len(support):
+            answers = LeaveOneOut([support.analysis])
+        rows = answers.rows
         if len(rows) == 0:
             return None
-        scores = analysis.leave_one_out(analysis.shrinkage)
-        return HeldOut(scores, familiarity_of_examples(support)[rows], support.labels[rows]), rows
+        familiarities = familiarity_of_examples(support)[rows]
+        return HeldOut(answers.scores(), familiarities, support.labels[rows]), rows
 
     def support(self) -> SupportSet:
         """The training examples as the model sees them now."""

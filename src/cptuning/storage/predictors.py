@@ -10,6 +10,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from cptuning.backbone.encoder_files import BACKBONE_FOLDER
+from cptuning.backbone.joined_views import VIEWS_FILE, Views
+from cptuning.backbone.packed import has_embedded_architecture
 from cptuning.data import Examples, read_added
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
@@ -23,9 +26,9 @@ from cptuning.inference import (
     SecondLook,
     SupportSet,
 )
+from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
-from cptuning.inference.views import VIEWS_FILE, Views
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, card
@@ -77,11 +80,14 @@ def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
     return load_model(Path(folder), device).predictor
 
 
-def load_model(folder: Path, device: str = "auto") -> LoadedModel:
-    """The predictor in a folder, and the folder's facts."""
+def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -> LoadedModel:
+    """The predictor in a folder, and the folder's facts.
+
+    A ``trainable`` one has a model of torch, if torch is installed.
+    """
     facts = read_facts(folder)
     try:
-        return LoadedModel(facts, _predictor(folder, facts, device))
+        return LoadedModel(facts, _predictor(folder, facts, device, trainable))
     except CPTuningError as error:
         if str(folder) in str(error) or "pip install" in str(error):
             raise
@@ -103,7 +109,7 @@ def load_model(folder: Path, device: str = "auto") -> LoadedModel:
         ) from error
 
 
-def _predictor(folder: Path, facts: ModelFacts, device: str) -> Predictor:
+def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) -> Predictor:
     layout = _layout(folder, facts)
     if (folder / HEAD_FILE).exists():
         scorer = _scorer(folder, layout, device)
@@ -114,7 +120,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str) -> Predictor:
     if not isinstance(settings, CPTuningSettings):
         raise ValueError(f"it is of the method {facts.method} and has no {HEAD_FILE}")
     support = _read_support(folder, layout.template.is_pair, len(facts.label_space.classes))
-    encoder = _encoder(folder, layout, settings, device)
+    encoder = _encoder(folder, layout, settings, device, trainable)
     predictor = EmbeddingPredictor(
         encoder,
         support.searched(settings.index),
@@ -178,9 +184,14 @@ def _examples(texts: list[Any], pair: bool) -> Examples:
     return Examples(tuple(a for a, _ in texts), tuple(b for _, b in texts))
 
 
-def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: str) -> Encoder:
+def _encoder(
+    folder: Path, layout: Layout, settings: CPTuningSettings, device: str, trainable: bool
+) -> Encoder:
     if (folder / ONNX_FILE).exists():
         return _onnx_encoder(folder / ONNX_FILE, layout, settings)
+    needs_torch = device not in ("auto", "cpu") or (trainable and _has_torch())
+    if not needs_torch and _is_embedded(folder, settings):
+        return EmbeddedEncoder.load(folder, layout, settings.pooling, settings.sentence_weight)
     with needed_for(f"The model {folder}, which was not exported,"):
         from cptuning.backbone import TextEncoder
         from cptuning.training import Processes
@@ -188,6 +199,21 @@ def _encoder(folder: Path, layout: Layout, settings: CPTuningSettings, device: s
     return TextEncoder.load(
         folder, layout, settings.features, there, settings.pooling, settings.sentence_weight
     )
+
+
+def _is_embedded(folder: Path, settings: CPTuningSettings) -> bool:
+    """Whether the package's graph computes what the model reads."""
+    is_read = settings.features == "head" and settings.pooling in ("auto", "mask")
+    return is_read and has_embedded_architecture(folder / BACKBONE_FOLDER)
+
+
+def _has_torch() -> bool:
+    try:
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _onnx_encoder(path: Path, layout: Layout, settings: CPTuningSettings) -> OnnxEncoder:

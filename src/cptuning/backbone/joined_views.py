@@ -1,25 +1,23 @@
-"""Views of a text: what its vectors are joined from. Numpy; ``backbone/views.py`` does it in torch.
+"""Views of a text: what its vector is joined from. Here in numpy, in ``adapter.py`` in torch.
 
 A *mask view* is the vector at [OMSK] of the prompted text: what the language model would say about
 it. A *sentence view* is the pooled vector of its tokens: what it is about. For a pair the sentence
 view is the relation of the two texts' vectors.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import safe_open
 
 from cptuning.files.tensors import save_tensors
-from cptuning.inference.closed_form import DiscriminantAnalysis
-from cptuning.inference.support import FloatArray, IntArray
+
+FloatArray = NDArray[np.float32]
 
 VIEWS_FILE = "views.safetensors"
 """Beside a graph that gives features: how they are joined."""
-
-SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
-"""What the weight of the sentence view is chosen from, the preferred one first."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +93,3 @@ def unit(rows: FloatArray) -> FloatArray:
     [[0.6, 0.8], [0.0, 0.0]]
     """
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
-
-
-def chosen_sentence_weight(read: FloatArray, views: Views, labels: IntArray) -> float:
-    """The weight of the sentence view with which leave-one-out answers are the most likely."""
-    losses = {}
-    for weight in SENTENCE_WEIGHTS:
-        embeddings = replace(views, sentence_weight=weight).embeddings(read)
-        losses[weight] = DiscriminantAnalysis(embeddings, labels).least_loss
-    return min(losses, key=lambda weight: losses[weight])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from cptuning.inference.views import VIEWS_FILE, Views
+from cptuning.backbone.joined_views import VIEWS_FILE, Views
 
 
 @pytest.mark.parametrize(("stored_weight", "weight"), [(None, 1.0), (0.5, 0.5)])

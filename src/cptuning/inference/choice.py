@@ -1,0 +1,100 @@
+"""The choice among embeddings by leave-one-out, and answers that are honest about the choice."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cptuning.backbone.joined_views import Views
+from cptuning.data import stratified_folds, stratified_sample
+from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis
+
+if TYPE_CHECKING:
+    from cptuning.inference.scoring import Scores
+    from cptuning.inference.support import FloatArray, IntArray
+
+SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
+"""What the weight of the sentence view is chosen from, the preferred one first."""
+
+_FOLDS = 5
+# Log-losses that differ by less differ by rounding: embeddings are of single precision.
+_SAME_LOSS = 1e-6
+
+
+class LeaveOneOut:
+    """The choice of a candidate and its shrinkage, and how well new texts would be answered.
+
+    The candidates are analyses of different embeddings of the same rows, the preferred one first.
+    The one with the least log-loss is chosen, each judged by its leave-one-out answers at its best
+    shrinkage and temperature; of equally good ones, the first.
+
+    The least of several losses is too good to be told, even if no candidate is better than the
+    others. So a row is answered by the choice of a fit without it. It would not do to leave out
+    just its own loss: its label also counts in the answers to the other rows. One such fit per row
+    would be slow; there is one for each of five folds.
+
+    >>> rows, labels = np.array([[0.8, 0.6], [0.8, -0.6], [0.6, 0.8], [0.6, -0.8]]), [0, 0, 1, 1]
+    >>> columns = rows[:, 1:], rows[:, :1]  # The second one tells the classes apart.
+    >>> LeaveOneOut([DiscriminantAnalysis(x, np.array(labels)) for x in columns]).candidate
+    1
+    """
+
+    def __init__(self, analyses: Sequence[DiscriminantAnalysis]) -> None:
+        self._analyses = analyses
+        self.candidate, self.shrinkage = _choice(analyses)
+
+    @property
+    def rows(self) -> "IntArray":
+        """The rows that are answered: all but those that are alone in their class."""
+        return self._analyses[self.candidate].left_out
+
+    def scores(self) -> "Scores":
+        """The class scores of ``rows``.
+
+        Each row is answered by a fit to all others, of the candidate and with the shrinkage that
+        were chosen without its fold. With more than 2048 rows a sample of them is split into
+        folds, and the choice by all answers the rest. Scores of different choices are brought to
+        the temperature of the choice by all.
+        """
+        n = len(self._analyses[0].labels)
+        candidates, shrinkages = np.full(n, self.candidate), np.full(n, self.shrinkage)
+        for away, rest in self._folds():
+            parts = [analysis.restricted(rest) for analysis in self._analyses]
+            candidates[away], shrinkages[away] = _choice(parts)
+        candidates, shrinkages = candidates[self.rows], shrinkages[self.rows]
+        scores = np.empty((len(self.rows), len(self._analyses[0].counts)))
+        final = self._temperature(self.candidate, self.shrinkage)
+        for candidate, shrinkage in set(zip(candidates.tolist(), shrinkages.tolist(), strict=True)):
+            chosen = (candidates == candidate) & (shrinkages == shrinkage)
+            found = self._analyses[candidate].leave_one_out(shrinkage, self.rows[chosen])
+            scores[chosen] = found * (final / self._temperature(candidate, shrinkage))
+        return scores
+
+    def _temperature(self, candidate: int, shrinkage: float) -> float:
+        return self._analyses[candidate].trials[shrinkage].temperature
+
+    def _folds(self) -> "list[tuple[IntArray, IntArray]]":
+        """The rows that a fold leaves out, and all others."""
+        labels = self._analyses[0].labels
+        if len(self.rows) == 0:
+            return []
+        sample = stratified_sample(labels, MOST_ANSWERS, seed=0)
+        n_folds = min(_FOLDS, len(sample))
+        folds = stratified_folds(labels[sample], n_folds, seed=0)
+        # A row that is alone in its class is not answered, and its class would be missed.
+        folds[~np.isin(sample, self.rows)] = n_folds
+        return [(sample[folds == fold], sample[folds != fold]) for fold in range(n_folds)]
+
+
+def _choice(analyses: Sequence[DiscriminantAnalysis]) -> tuple[int, float]:
+    """The number and the shrinkage of the best analysis."""
+    losses = np.array([analysis.least_loss for analysis in analyses])
+    candidate = int((losses <= losses.min() + _SAME_LOSS).argmax())
+    return candidate, analyses[candidate].shrinkage
+
+
+def choice_of_weights(read: "FloatArray", views: Views, labels: "IntArray") -> LeaveOneOut:
+    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out."""
+    candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
+    return LeaveOneOut([DiscriminantAnalysis(one.embeddings(read), labels) for one in candidates])
