@@ -2,17 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.inference import EmbeddingPredictor, Predictor, SecondLook
-from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE
+from cptuning.inference import EmbeddingPredictor, Encoder, Predictor, SecondLook
+from cptuning.inference.embedded_encoder import EmbeddedEncoder
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout
 from cptuning.storage import ModelFacts, new_folder, write_common
+
+if TYPE_CHECKING:
+    from cptuning.backbone import TextEncoder
 
 # Enough labelled examples to compare graphs by, and to find the ranges of activations.
 _SAMPLES = 32
@@ -46,18 +51,17 @@ def export_onnx(
     about a third as large, and a label differs now and then. Every graph is compared with torch
     before it is written.
     """
-    from cptuning.backbone import TextEncoder
-    from cptuning.export.precisions import Reference, float_graph, int8_graph, int16_graph
-
     predictor = classifier.predictor_
     if not isinstance(predictor, EmbeddingPredictor):
         raise CPTuningError(
             f"Only models of the method cp-tuning can be exported; this one is of the method "
             f"{classifier.method}."
         )
-    encoder = predictor.encoder
-    if not isinstance(encoder, TextEncoder):
+    if isinstance(predictor.encoder, OnnxEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
+    from cptuning.export.precisions import Reference, float_graph, int8_graph, int16_graph
+
+    encoder = _in_torch(predictor.encoder)
     samples = calibration_samples(encoder.layout, predictor.support.examples)
     reference = Reference(encoder, samples)
     with new_folder(Path(folder)) as place:
@@ -73,6 +77,28 @@ def export_onnx(
         (place / ONNX_FILE).write_bytes(graph.SerializeToString())
         encoder.module.views.save(place)
         write_common(classifier.model_facts(predictor), predictor, place)
+
+
+def _in_torch(encoder: Encoder) -> "TextEncoder":
+    """The encoder as a model of torch, from which a graph can be traced."""
+    import torch
+
+    from cptuning.backbone import TextEncoder
+
+    if not isinstance(encoder, EmbeddedEncoder):
+        assert isinstance(encoder, TextEncoder)
+        return encoder
+    views = encoder.views
+    with TemporaryDirectory() as place:
+        encoder.save(Path(place))
+        return TextEncoder.load(
+            Path(place),
+            encoder.layout,
+            "head",
+            torch.device("cpu"),
+            "auto",
+            0.0 if views.mask_width == len(views.centre) else views.sentence_weight,
+        )
 
 
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:
