@@ -23,7 +23,6 @@ import onnx
 
 from benchmarks.alternating import alternate
 from cptuning import CPTuningClassifier
-from cptuning.backbone import TextEncoder
 from cptuning.data import load_dataset_split
 from cptuning.export import int8, precisions
 from cptuning.export.exporter import calibration_samples
@@ -76,16 +75,15 @@ INT8_PASSES = {
 }
 
 
-def graphs(encoder: TextEncoder, samples: list[Encoding]) -> Iterator[tuple[str, dict]]:
+def graphs(reference: precisions.Reference) -> Iterator[tuple[str, dict]]:
     """In each precision, the graph with all passes, and that without each of them."""
-    exact = precisions.float_graph(encoder, samples)
-    expected = encoder.embed_encodings(samples)
+    exact = precisions.float_graph(reference)
 
     def in_8_bits() -> onnx.ModelProto:
-        return precisions.int8_graph(exact, samples, expected)[0]
+        return precisions.int8_graph(exact, reference)
 
     def in_floats() -> onnx.ModelProto:
-        return precisions.float_graph(encoder, samples)
+        return precisions.float_graph(reference)
 
     for precision, make, passes in (
         ("float32", in_floats, FLOAT_PASSES),
@@ -117,9 +115,9 @@ def tables(dataset: str, steps: int, rounds: int) -> Iterator[str]:
     ).fit(split.train, split.train_labels)
     encoder = classifier.predictor_.encoder
     samples = calibration_samples(encoder.layout, classifier.predictor_.support.examples)
-    compared = encoder.layout.encode(split.test.take(np.arange(COMPARED)))
-    expected = encoder.embed_encodings(compared)
-    for precision, made in graphs(encoder, samples):
+    encodings = encoder.layout.encode(split.test.take(np.arange(COMPARED)))
+    compared = precisions.Reference(encoder, encodings)
+    for precision, made in graphs(precisions.Reference(encoder, samples)):
         yield "\n".join([f"\n{precision}:\n", *HEAD])
         sessions = {name: session(graph.SerializeToString()) for name, graph in made.items()}
         times = [
@@ -128,12 +126,12 @@ def tables(dataset: str, steps: int, rounds: int) -> Iterator[str]:
                 rounds,
                 clock=thread_time,
             )
-            for texts in of_all_shapes(compared)
+            for texts in of_all_shapes(compared.sequences)
         ]
-        for name, by in sessions.items():
-            found = np.concatenate([run(by, [encoding])[0] for encoding in compared])
-            gap = np.abs(found - expected).max()
-            lost = 1 - (found.astype(np.float64) * expected).sum(axis=1).mean()
+        for name, graph in made.items():
+            found = compared.embeddings_by(graph)
+            gap = np.abs(found - compared.embeddings).max()
+            lost = 1 - (found.astype(np.float64) * compared.embeddings).sum(axis=1).mean()
             shown = "nothing" if name == ALL else name
             ratios = " | ".join(f"{one.ratio(name, ALL).median:.3f}" for one in times)
             yield f"| {shown} | {ratios} | {gap:.1e} | {lost:.2e} |"

@@ -253,14 +253,17 @@ def save_sentence_encoder(
     max_length: int = 40,
     lower_case: bool = False,
     types: str = "sentence_transformers.models.",
+    two_views: bool = False,
 ) -> Path:
     """Write a tiny encoder in the format of sentence-transformers, as that package does.
 
-    ``dense`` has the output width and the activation of each layer.
+    ``dense`` has the output width and the activation of each layer. With ``two_views`` it is a
+    masked LM with its head, of whose tokens only those of the text are pooled.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = tiny_tokenizer(architecture)
-    tiny_model(architecture, tokenizer).base_model.save_pretrained(folder)
+    model = tiny_model(architecture, tokenizer)
+    (model if two_views else model.base_model).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     own = {"max_seq_length": max_length, "do_lower_case": lower_case}
     _write(folder / "sentence_bert_config.json", own)
@@ -271,6 +274,7 @@ def save_sentence_encoder(
         "embedding_dimension": width,
         "pooling_mode": list(modes),
         "include_prompt": include_prompt,
+        "text_only": two_views,
     }
     _write(folder / "1_Pooling" / "config.json", pooling)
     modules = [("Transformer", ""), ("Pooling", "1_Pooling")]

@@ -10,9 +10,6 @@ from typing import Any, Literal, Self, TypeVar
 
 from cptuning.errors import CPTuningError
 
-# The budget of LM-BFF's protocol, which the paper follows.
-_MOST_STEPS = 1000
-
 
 def setting(
     description: str,
@@ -55,10 +52,9 @@ class TrainingSettings:
     accumulate: int = setting("How many batches one step of the optimiser sees.", least=1)
     steps: int = setting("The number of training steps; 0 leaves the model untrained.", least=0)
     epochs: int = setting(
-        f"At least this many passes over the examples, up to {_MOST_STEPS} steps; "
-        "0 means just ``steps``.",
-        least=0,
+        "At least this many passes over the examples; 0 means just ``steps``.", least=0
     )
+    most_steps: int = setting("The most steps that ``epochs`` may ask for.", least=0)
     evaluate_every: int = setting(
         "The number of steps between two evaluations on held-out examples.", least=1
     )
@@ -84,7 +80,8 @@ class TrainingSettings:
         >>> settings.steps, settings.evaluate_every
         (60, 8)
         """
-        wanted = min(_MOST_STEPS, ceil(self.epochs * n / (self.batch_size * self.accumulate)))
+        wanted = ceil(self.epochs * n / (self.batch_size * self.accumulate))
+        wanted = min(self.most_steps, wanted)
         if wanted <= self.steps:
             return self
         pace = round(self.evaluate_every * wanted / max(1, self.steps))

@@ -1,15 +1,12 @@
 """The benchmarks' own machinery: runs are kept, skipped and tabled as they should be."""
 
-import gzip
 import json
 
 import pytest
 import torch
 
-from benchmarks import few_shot, gpu, presets, support_growth
+from benchmarks import few_shot, gpu, support_growth
 from benchmarks.runs import run_all
-from cptuning.data import SEEDS, load_few_shot
-from cptuning.errors import CPTuningError
 
 
 def work(job):
@@ -39,29 +36,6 @@ def test_several_processes_share_the_work(tmp_path):
     assert sorted(record["square"] for record in done) == [0, 1, 4, 9]
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert sorted(line["n"] for line in lines) == [0, 1, 2, 3]
-
-
-def test_the_presets_are_chosen_where_there_is_no_test_set(tiny, tmp_path, monkeypatch):
-    for seed in SEEDS:
-        for part in ("train", "dev"):
-            path = tmp_path / "CR" / f"16-{seed}" / f"{part}.jsonl.gz"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            texts = [(f"{word} film {seed} {part}", word) for word in ("good", "bad")]
-            rows = [*texts, ("good for all", "good"), ("bad for all", "bad")]
-            with gzip.open(path, "wt") as file:
-                file.writelines(json.dumps({"text_a": t, "label": c}) + "\n" for t, c in rows)
-    monkeypatch.setenv("CPTUNING_DATA", str(tmp_path))
-    job = {"backbone": str(tiny("bert")), "variant": "untrained", "dataset": "CR", "seed": 13}
-    record = presets.one_run({**job, "kind": "single", "draw": 0})
-    assert set(record["accuracy"]) == set(record["log_loss"]) == {"0"}
-    with pytest.raises(CPTuningError):
-        few_shot.one_run(job)  # which does need a test set
-    train, _ = load_few_shot("CR", seed=13)
-    examples, labels = presets.held_out("CR", train)
-    # Each part of a split has one text of its own per class; the texts in all parts are trained on.
-    assert len(examples) == len(set(examples)) == 4 * len(SEEDS) - 2
-    assert not set(examples) & set(train.examples)
-    assert labels.count("good") == labels.count("bad")
 
 
 def test_the_table_tells_mean_spread_and_majority():

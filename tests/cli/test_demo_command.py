@@ -9,9 +9,10 @@ def test_the_demo_shows_everything_and_writes_it_down(run, tmp_path):
     result = run("demo", "--fast", "--output", tmp_path)
     assert result.exit_code == 0, result.output
     for words in (
-        "always the most frequent class  16.7 %",
+        "CP-Tuning, instant",
+        "CP-Tuning, trained",
+        "always the most frequent class    16.7 %",
         "TF-IDF + logistic regression",
-        "CP-Tuning",
         "because it is similar to",
         "job_application",
         f"the report is in {tmp_path / 'report.html'}",

@@ -13,7 +13,6 @@ from cptuning.export import precisions
 from cptuning.export.folding import fold_constants
 from cptuning.export.graph import MICROSOFT, Graph
 from cptuning.export.int8 import _quantize_product, _rounded_weights, observed, quantized
-from cptuning.export.tracing import OUTPUTS
 from cptuning.inference.onnx_encoder import session
 
 
@@ -25,28 +24,23 @@ def embedded():
     classifier.fit(some, ["good", "bad"] * (len(some) // 2))
     encoder = classifier.predictor_.encoder
     samples = encoder.layout.encode(classifier.predictor_.support.examples)
-    exact = precisions.float_graph(encoder, samples)
+    reference = precisions.Reference(encoder, samples)
+    exact = precisions.float_graph(reference)
     return SimpleNamespace(
-        samples=samples,
-        expected=encoder.embed_encodings(samples),
-        exact=exact,
-        rounded=quantized(exact, samples, OUTPUTS),
+        samples=samples, reference=reference, exact=exact, rounded=quantized(exact, samples)
     )
 
 
 def test_16_bits_are_enough_for_a_second_look(embedded):
-    short = precisions.int16_graph(embedded.exact, embedded.samples, embedded.expected)
+    short = precisions.int16_graph(embedded.exact, embedded.reference)
     assert short.ByteSize() < 0.6 * embedded.exact.ByteSize()
-    found, rounded = (
-        np.abs(precisions.embeddings(model, embedded.samples) - embedded.expected).max()
-        for model in (short, embedded.rounded)
-    )
+    found, rounded = (embedded.reference.gap(model) for model in (short, embedded.rounded))
     assert found < 0.05 * rounded
 
 
 def test_a_graph_that_needs_more_than_16_bits_keeps_32(embedded, monkeypatch):
     monkeypatch.setattr(precisions, "stored_in_16_bits", lambda model: embedded.rounded)
-    kept = precisions.int16_graph(embedded.exact, embedded.samples, embedded.expected)
+    kept = precisions.int16_graph(embedded.exact, embedded.reference)
     assert kept is embedded.exact
 
 
@@ -129,16 +123,15 @@ def eight_bit_product(seen, weights, bias):
 
 def test_folding_spares_passes_and_changes_nothing_else(embedded, monkeypatch):
     monkeypatch.setattr("cptuning.export.int8.fold_constants", lambda graph: graph.prune())
-    whole = quantized(embedded.exact, embedded.samples, OUTPUTS)
+    whole = quantized(embedded.exact, embedded.samples)
     before, after = (
         Counter(node.op_type for node in model.graph.node) for model in (whole, embedded.rounded)
     )
     layers = before["MultiHeadAttention"]
     assert layers == 12
-    # Keys have no bias any more. In all layers but the last, which computes one row from there on,
-    # norms add the biases of both products before a residual sum, and attention's results are
-    # neither centred nor scaled.
-    assert before - after == Counter(Add=layers + 2 * (layers - 1), Sub=layers - 1, Mul=layers - 1)
+    # Keys have no bias any more, norms add the biases of both products before a residual sum, and
+    # attention's results are neither centred nor scaled.
+    assert before - after == Counter(Add=3 * layers, Sub=layers, Mul=layers)
     # The first layer's two residual sums. Further on some integers differ, as 32-bit numbers are
     # rounded, too, and with them all that follows.
     norms = [n for n in embedded.exact.graph.node if n.op_type == "LayerNormalization"]

@@ -63,7 +63,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(change, sentence):
 
 
 def test_an_unknown_preset_names_the_known_ones():
-    with pytest.raises(CPTuningError, match="choose one of paper, default, released"):
+    with pytest.raises(CPTuningError, match="choose one of paper, default, instant, released"):
         settings_for("best", pair=False)
 
 

@@ -33,7 +33,6 @@ def export(
     ] = False,
 ) -> None:
     """Export a model to ONNX: it predicts, explains and takes new examples without torch."""
-    from cptuning.export import export_onnx
     from cptuning.registry import load
     from cptuning.storage import check_place
 
@@ -51,5 +50,5 @@ def export(
             "choose another --output."
         )
     check_place(output)
-    export_onnx(classifier, output, int8=int8, second_look=not no_second_look)
+    classifier.export(output, int8=int8, second_look=not no_second_look)
     typer.echo(f"The exported model is in {output}: use it like any other, without torch.")

@@ -389,6 +389,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if checkpoints:  # The model is safe: the state of its training is not needed any more.
             checkpoints.clear()
 
+    def export(self, folder: str | Path, *, int8: bool = False, second_look: bool = True) -> None:
+        """Write the model as ONNX, to a folder that predicts without torch.
+
+        ``int8`` makes it faster: texts whose class rounding may have decided are read again by an
+        exact graph, unless there is no ``second_look``. It can't be trained further.
+        """
+        from cptuning.export import export_onnx
+
+        self._fitted()
+        with needed_for("An export"):
+            export_onnx(self, folder, int8=int8, second_look=second_look)
+
     def model_facts(self, predictor: Predictor) -> ModelFacts:
         """What a folder of this model says of it, with a predictor of this model."""
         left_out = set(OF_ONE_MACHINE)

@@ -106,6 +106,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         accumulate: int | None = None,
         steps: int | None = None,
         epochs: int | None = None,
+        most_steps: int | None = None,
         evaluate_every: int | None = None,
         patience: int | None = None,
         selection: str | None = None,

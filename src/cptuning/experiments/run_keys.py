@@ -86,6 +86,9 @@ CHANGES: tuple[SettingsChange, ...] = (
     RenamedSetting("words_a_class", "words_per_class"),
     RenamedValue("selection", "one-error", "one-standard-error"),
     AddedSetting("pooling", neutral="auto"),  # of a masked LM, the vector at [OMSK] as before
+    AddedSetting("sentence_weight", neutral=0.0),
+    AddedSetting("instant_first", neutral=False),
+    AddedSetting("most_steps", neutral=1000),
 )
 
 

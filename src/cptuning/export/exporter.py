@@ -2,21 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
-from cptuning.inference import EmbeddingPredictor, SecondLook
+from cptuning.inference import EmbeddingPredictor, Encoder, Predictor, SecondLook
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
-from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout
-from cptuning.storage import new_folder, write_common
+from cptuning.storage import ModelFacts, new_folder, write_common
 
 if TYPE_CHECKING:
-    from cptuning.estimator import TextClassifier
+    from cptuning.backbone import TextEncoder
 
 # Enough labelled examples to compare graphs by, and to find the ranges of activations.
 _SAMPLES = 32
@@ -24,8 +25,19 @@ _SAMPLES = 32
 _CLEAR_DEVIATIONS = 2
 
 
+class FittedClassifier(Protocol):
+    """What is exported: a classifier of any method, which has been fitted or loaded."""
+
+    method: ClassVar[str]
+    predictor_: Predictor
+
+    def model_facts(self, predictor: Predictor) -> ModelFacts:
+        """What a folder of this model says of it, with a predictor of this model."""
+        ...
+
+
 def export_onnx(
-    classifier: "TextClassifier",
+    classifier: FittedClassifier,
     folder: str | Path,
     *,
     int8: bool = False,
@@ -39,34 +51,54 @@ def export_onnx(
     about a third as large, and a label differs now and then. Every graph is compared with torch
     before it is written.
     """
-    from cptuning.backbone import TextEncoder
-    from cptuning.export.precisions import float_graph, int8_graph, int16_graph
-
     predictor = classifier.predictor_
     if not isinstance(predictor, EmbeddingPredictor):
         raise CPTuningError(
             f"Only models of the method cp-tuning can be exported; this one is of the method "
             f"{classifier.method}."
         )
-    encoder = predictor.encoder
-    if isinstance(encoder, EmbeddedEncoder):
-        encoder = encoder.with_torch()
-    if not isinstance(encoder, TextEncoder):
+    if isinstance(predictor.encoder, OnnxEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
+    from cptuning.export.precisions import Reference, float_graph, int8_graph, int16_graph
+
+    encoder = _in_torch(predictor.encoder)
     samples = calibration_samples(encoder.layout, predictor.support.examples)
+    reference = Reference(encoder, samples)
     with new_folder(Path(folder)) as place:
-        graph = float_graph(encoder, samples)
+        graph = float_graph(reference)
         if int8:
-            expected = encoder.embed_encodings(samples)
-            exact = graph
-            graph, found = int8_graph(exact, samples, expected)
+            exact, graph = graph, int8_graph(graph, reference)
             if second_look:
-                smaller = int16_graph(exact, samples, expected)
+                smaller = int16_graph(exact, reference)
                 (place / EXACT_FILE).write_bytes(smaller.SerializeToString())
-                look = SecondLook(encoder, _clear_lead(predictor, expected, found))
+                found = reference.embeddings_by(graph)
+                look = SecondLook(encoder, _clear_lead(predictor, reference.embeddings, found))
                 predictor = replace(predictor, second_look=look)
         (place / ONNX_FILE).write_bytes(graph.SerializeToString())
+        encoder.module.views.save(place)
         write_common(classifier.model_facts(predictor), predictor, place)
+
+
+def _in_torch(encoder: Encoder) -> "TextEncoder":
+    """The encoder as a model of torch, from which a graph can be traced."""
+    import torch
+
+    from cptuning.backbone import TextEncoder
+
+    if not isinstance(encoder, EmbeddedEncoder):
+        assert isinstance(encoder, TextEncoder)
+        return encoder
+    views = encoder.views
+    with TemporaryDirectory() as place:
+        encoder.save(Path(place))
+        return TextEncoder.load(
+            Path(place),
+            encoder.layout,
+            "head",
+            torch.device("cpu"),
+            "auto",
+            0.0 if views.mask_width == len(views.centre) else views.sentence_weight,
+        )
 
 
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:

@@ -51,14 +51,6 @@ class Graph:
         """The lengths of a value's axes, or the names of those that vary; None if not known."""
         return self._shapes.get(value)
 
-    def descendants(self, value: str) -> set[str]:
-        """A value, and everything that is computed from it."""
-        found = {value}
-        for node in self.nodes:
-            if found & set(node.input):
-                found.update(node.output)
-        return found
-
     def constant(self, name: str, array: Array) -> str:
         """Add a constant and return its name."""
         self.constants[name] = array

@@ -31,29 +31,21 @@ _DAMPING = 0.01
 _ROWS_AT_A_TIME = 128
 
 
-def quantized(
-    model: onnx.ModelProto, samples: Sequence[Encoding], row_input: str
-) -> onnx.ModelProto:
+def quantized(model: onnx.ModelProto, samples: Sequence[Encoding]) -> onnx.ModelProto:
     """The model with 8-bit integers in place of its constant matrices, and in their products.
 
-    Embedding tables get 16 bits: looking up a row costs no time. What is computed for one row per
-    text, the one that ``row_input`` selects, stays as it is: it costs next to nothing, and the
-    embedding is made of it.
+    Embedding tables get 16 bits: looking up a row costs no time. What is computed once per
+    sequence, behind [OMSK] or pooling, stays as it is: it costs next to nothing, and the embedding
+    is made of it.
     """
     graph = Graph(model)
-    one_row = graph.descendants(row_input)
-    products = [
-        node
-        for node in graph.nodes
-        if node.op_type == "MatMul"
-        and _is_matrix(graph, node.input[1])
-        and node.input[0] not in one_row
-    ]
+    products = [n for n in graph.nodes if n.op_type == "MatMul" and _is_matrix(graph, n.input[1])]
     tables = [n for n in graph.nodes if n.op_type == "Gather" and _is_matrix(graph, n.input[0])]
     found = observed(model, sorted({node.input[0] for node in products}), samples)
     # Looked up at once: a product that feeds another gives its result a new name.
     for node, activations in [(node, found[node.input[0]]) for node in products]:
-        _quantize_product(graph, node, activations)
+        if len(activations) > len(samples):
+            _quantize_product(graph, node, activations)
     for node in tables:
         _store_table_in_16_bits(graph, node)
     fold_constants(graph)

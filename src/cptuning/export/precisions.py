@@ -11,7 +11,7 @@ from cptuning.export.graph import Graph
 from cptuning.export.int8 import quantized, stored_in_16_bits
 from cptuning.export.rewriting import drop_idle_reshapes, gather_early
 from cptuning.export.tracing import EAGER, FUSED, OUTPUTS, traced
-from cptuning.inference.onnx_encoder import run, session
+from cptuning.inference.onnx_encoder import GraphEncoder, session
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding
 
@@ -23,14 +23,38 @@ _TOLERANCE_OF_16_BITS = 1e-3
 _LEAST_COSINE = 0.97
 
 
-def float_graph(encoder: TextEncoder, samples: Sequence[Encoding]) -> onnx.ModelProto:
+class Reference:
+    """What graphs are compared with: torch's embeddings of some examples."""
+
+    def __init__(self, encoder: TextEncoder, samples: Sequence[Encoding]) -> None:
+        self.encoder = encoder
+        self.samples = samples
+        self.embeddings: FloatArray = encoder.embed_encodings(samples)
+
+    @property
+    def sequences(self) -> list[Encoding]:
+        """All that is read for the examples, one sequence after another."""
+        return [sequence for sample in self.samples for sequence in sample.sequences]
+
+    def embeddings_by(self, graph: onnx.ModelProto) -> FloatArray:
+        """The examples' embeddings by a graph, its views joined as the encoder joins them."""
+        by_graph = session(graph.SerializeToString())
+        views = self.encoder.module.views
+        reader = GraphEncoder(self.encoder.layout, by_graph, "The graph", views)
+        return reader.embed_encodings(self.samples)
+
+    def gap(self, graph: onnx.ModelProto) -> float:
+        """The largest difference of a number in a graph's embeddings."""
+        return float(np.abs(self.embeddings_by(graph) - self.embeddings).max())
+
+
+def float_graph(reference: Reference) -> onnx.ModelProto:
     """The fastest graph that computes what torch does; an architecture may not allow every pass."""
-    expected = encoder.embed_encodings(samples)
     cause: Exception | None = None
     for make in (_fused_graph, _eager_graph, _plain_graph):
         try:
-            graph = make(encoder.module)
-            gap = np.abs(embeddings(graph, samples) - expected).max()
+            graph = make(reference.encoder.module)
+            gap = reference.gap(graph)
         except Exception as error:  # torch, transformers, onnx and ONNX Runtime have many
             cause = error
             continue
@@ -62,31 +86,19 @@ def _plain_graph(module: PromptedEncoder) -> onnx.ModelProto:
     return traced(module, EAGER)
 
 
-def int16_graph(
-    graph: onnx.ModelProto, samples: Sequence[Encoding], expected: FloatArray
-) -> onnx.ModelProto:
+def int16_graph(graph: onnx.ModelProto, reference: Reference) -> onnx.ModelProto:
     """The graph in a file of half the size, unless its numbers need more than 16 bits."""
     smaller = stored_in_16_bits(graph)
-    gap = np.abs(embeddings(smaller, samples) - expected).max()
-    return smaller if gap <= _TOLERANCE_OF_16_BITS else graph
+    return smaller if reference.gap(smaller) <= _TOLERANCE_OF_16_BITS else graph
 
 
-def int8_graph(
-    graph: onnx.ModelProto, samples: Sequence[Encoding], expected: FloatArray
-) -> tuple[onnx.ModelProto, FloatArray]:
-    """The graph in 8 bits, and the samples' embeddings by it, which must be close to torch's."""
-    rounded = quantized(graph, samples, OUTPUTS)
-    found = embeddings(rounded, samples)
-    cosines = (found * expected).sum(axis=1)
+def int8_graph(graph: onnx.ModelProto, reference: Reference) -> onnx.ModelProto:
+    """The graph in 8 bits, whose embeddings must be close to torch's."""
+    rounded = quantized(graph, reference.sequences)
+    cosines = (reference.embeddings_by(rounded) * reference.embeddings).sum(axis=1)
     if cosines.mean() < _LEAST_COSINE:
         raise CPTuningError(
             f"In 8 bits this model's embeddings are too far from its own (mean cosine similarity "
             f"{cosines.mean():.3f}): export it without --int8."
         )
-    return rounded, found
-
-
-def embeddings(graph: onnx.ModelProto, samples: Sequence[Encoding]) -> FloatArray:
-    """The samples' embeddings by a graph."""
-    encoder = session(graph.SerializeToString())
-    return np.concatenate([run(encoder, [sample])[0] for sample in samples])
+    return rounded

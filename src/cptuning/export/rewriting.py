@@ -32,6 +32,8 @@ def gather_early(graph: Graph, outputs: str) -> None:
     own queries, is needed at [OMSK] alone. Whatever the architecture: a node moves behind the
     gather if it treats rows one by one and nothing needs its other rows.
     """
+    if not graph.consumers(outputs):
+        return
     (gather,) = graph.consumers(outputs)
     moved: list[onnx.NodeProto] = []
     behind = [gather]

@@ -1,4 +1,4 @@
-"""From torch to an ONNX graph: token ids in, the unit vector at [OMSK] out."""
+"""From torch to an ONNX graph: token ids in, the features of each sequence out."""
 
 import logging
 import warnings
@@ -12,7 +12,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
-from torch.nn.functional import embedding, normalize
+from torch.nn.functional import embedding
 from torch.onnx.ops import symbolic
 from transformers import AttentionInterface
 from transformers.masking_utils import (
@@ -24,30 +24,39 @@ from transformers.masking_utils import (
 from cptuning.backbone import PromptedEncoder
 from cptuning.backbone.loading import quiet_transformers
 from cptuning.export.graph import ATTENTION, MICROSOFT
+from cptuning.inference.onnx_encoder import FEATURES
 
 OUTPUTS = "outputs"
-INPUTS = ("input_ids", "token_type_ids", OUTPUTS)
+"""The input with the position whose row is read in each text."""
 FUSED, EAGER = "cptuning-fused", "eager"
 """How attention enters the graph: as one operator of ONNX Runtime, or as its parts."""
 OPSET = 18
 
 
 def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
-    """The encoder's graph for texts of one length: ``input_ids``, ``token_type_ids``, ``outputs``.
+    """The encoder's graph for sequences of one length: ids in, their raw features out.
 
-    ``outputs`` is the position of [OMSK] in each text, with two more axes of length one.
+    It takes what the model needs of ``input_ids``, ``token_type_ids``, ``outputs`` (the position
+    of [OMSK], with two more axes of length one) and ``is_text``.
     """
     AttentionInterface.register(FUSED, _attend)
     AttentionMaskInterface.register(FUSED, _bias)
-    ids = torch.zeros(2, 7, dtype=torch.long)
+    reader = _Reader(encoder, attention).eval()
+    ids = torch.arange(14).reshape(2, 7)
+    examples = {
+        "input_ids": ids,
+        "token_type_ids": 0 * ids,
+        OUTPUTS: torch.tensor([[[3]], [[5]]]),
+        "is_text": ids % 2,
+    }
     tokens, texts = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC}
     with torch.no_grad(), _quiet():
         program = torch.onnx.export(
-            _Embedder(encoder, attention).eval(),
-            (ids, torch.zeros_like(ids), torch.tensor([[[3]], [[5]]])),
-            input_names=list(INPUTS),
-            output_names=["embeddings"],
-            dynamic_shapes=(tokens, tokens, texts),
+            reader,
+            kwargs={name: examples[name] for name in reader.inputs},
+            input_names=reader.inputs,
+            output_names=[FEATURES],
+            dynamic_shapes={n: texts if n == OUTPUTS else tokens for n in reader.inputs},
             opset_version=OPSET,
             external_data=False,
             dynamo=True,
@@ -58,8 +67,8 @@ def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
     return model
 
 
-class _Embedder(nn.Module):
-    """The whole way from ids to the unit vector."""
+class _Reader(nn.Module):
+    """The whole way from ids to the features of each sequence, the mask view's first."""
 
     def __init__(self, encoder: PromptedEncoder, attention: str) -> None:
         super().__init__()
@@ -70,15 +79,43 @@ class _Embedder(nn.Module):
         # Prompt vectors are the rows past the vocabulary's end, as their ids say.
         rows = torch.cat([table, self.encoder.prompts]).detach()
         self.encoder.embed = partial(embedding, weight=rows)  # type: ignore[method-assign]
+        self.pooling, self.encoder.pooling = self.encoder.pooling, None
+        # What is read without a mask is read at the opening token.
+        self.pools_one_row = self.pooling is not None and not (
+            self.encoder.reads_mask or self.pooling.first or set(self.pooling.modes) != {"cls"}
+        )
+        takes = {
+            "input_ids": True,
+            "token_type_ids": self.encoder.takes_types,
+            OUTPUTS: self.encoder.reads_mask or self.pools_one_row,
+            "is_text": self.pooling is not None
+            and self.pooling.text_only
+            and not self.pools_one_row,
+        }
+        self.inputs = [name for name, taken in takes.items() if taken]
 
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor, outputs: Tensor) -> Tensor:
+    def forward(
+        self,
+        input_ids: Tensor,
+        token_type_ids: Tensor | None = None,
+        outputs: Tensor | None = None,
+        is_text: Tensor | None = None,
+    ) -> Tensor:
+        tokens: list[Tensor] = []
+
         def take_row(_module: nn.Module, _inputs: Any, output: Any) -> Any:
             hidden = output.last_hidden_state
-            shape = (hidden.shape[0], 1, hidden.shape[2])
-            # One node, the only one that reads ``outputs``: gather_early looks for it.
-            output.last_hidden_state = symbolic(
-                "GatherND", [hidden, outputs], {"batch_dims": 1}, dtype=hidden.dtype, shape=shape
-            )
+            if outputs is not None:
+                shape = (hidden.shape[0], 1, hidden.shape[2])
+                # One node, the only one that reads ``outputs``: gather_early looks for it.
+                output.last_hidden_state = symbolic(
+                    "GatherND",
+                    [hidden, outputs],
+                    {"batch_dims": 1},
+                    dtype=hidden.dtype,
+                    shape=shape,
+                )
+            tokens.append(output.last_hidden_state if self.pools_one_row else hidden)
             return output
 
         # Texts of one length need no mask; and of the one row that is left, the first is wanted.
@@ -86,10 +123,14 @@ class _Embedder(nn.Module):
         # In front of the adapter's own hook, which then finds one row.
         hook = self.encoder.model.base_model.register_forward_hook(take_row, prepend=True)
         try:
-            features, _ = self.encoder(input_ids, None, token_type_ids, texts, 0 * texts)
+            mask, _ = self.encoder(input_ids, None, token_type_ids, texts, 0 * texts)
         finally:
             hook.remove()
-        return normalize(self.encoder.joined(features[:, None]).float(), dim=-1)
+        if self.pooling is None:
+            return Tensor(mask.float())
+        sentence = self.pooling(tokens[0], is_text)
+        features = torch.cat([mask, sentence], dim=-1) if self.encoder.reads_mask else sentence
+        return Tensor(features.float())
 
 
 def _attend(

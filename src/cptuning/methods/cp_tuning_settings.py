@@ -102,6 +102,9 @@ class CPTuningSettings(TrainingSettings):
         return self.inference == "lda" and self.steps == 0
 
 
+# The budget of LM-BFF's protocol, which the paper follows.
+MOST_STEPS = 1000
+
 _PAIR_TEMPLATE = "{a} [SEP] {b} these are [MASK] ."
 
 # As printed in the paper (its defaults; learning rate and batch size from the middle of its grid).
@@ -133,6 +136,7 @@ _PAPER = CPTuningSettings(
     accumulate=1,
     steps=1000,
     epochs=0,
+    most_steps=MOST_STEPS,
     evaluate_every=100,
     patience=0,
     selection="best",
@@ -158,6 +162,8 @@ _DEFAULT = replace(
     batches="balanced",
     steps=20,
     epochs=10,
+    # More take minutes if there are many classes, and gain nothing (HWU64 in docs/presets.md).
+    most_steps=150,
     evaluate_every=10,
     selection="one-standard-error",
     inference="lda",

@@ -1,6 +1,7 @@
 """The answers of models to examples that they did not train on, evaluation by evaluation."""
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,13 +39,14 @@ class HeldOut:
         return Score(accuracy, -loss, len(self.labels))
 
     def is_clearly_better_than(self, other: "HeldOut") -> bool:
-        """Whether more of these answers are right, by over a standard error of the difference.
+        """Whether more of these answers are right, by more than chance explains.
 
-        Both answer the same examples.
+        Both answer the same examples. If g are right here alone and l are right there alone, it is
+        g - l > sqrt(g + l + 1), a standard error with one imagined answer more.
         """
         ours, theirs = (one.scores.argmax(axis=1) == one.labels for one in (self, other))
-        more = ours.astype(np.float64) - theirs
-        return bool(more.mean() > more.std(ddof=1) / np.sqrt(len(more))) if len(more) > 1 else False
+        gained, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+        return gained - lost > math.sqrt(gained + lost + 1)
 
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""

@@ -7,6 +7,7 @@ steps for a small backbone and little time.
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from cptuning.methods.cp_tuning_settings import MOST_STEPS
 from cptuning.prompting import default_template
 from cptuning.settings import Kind, TrainingSettings, setting
 
@@ -127,6 +128,7 @@ _FINE_TUNING = TrainingSettings(
     accumulate=1,
     steps=1000,
     epochs=0,
+    most_steps=MOST_STEPS,
     evaluate_every=100,
     patience=0,
     selection="best",

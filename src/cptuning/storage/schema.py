@@ -13,6 +13,7 @@ from cptuning.data import LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference import Predictor
 from cptuning.methods.all_settings import SETTINGS
+from cptuning.methods.cp_tuning_settings import MOST_STEPS
 from cptuning.prompting import Layout, SpecialTokens, Template
 from cptuning.settings import TrainingSettings, check_settings
 
@@ -293,6 +294,7 @@ def _settings(
     if "pooling" in names:
         # Models from before these settings read no other place.
         stored = {"pooling": "mask", "sentence_weight": None, **stored}
+    stored = {"most_steps": MOST_STEPS, **stored}  # As it was for all.
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
     try:
         settings = kind(**values)
