@@ -1,8 +1,8 @@
-# The service for exported models, without torch:
+# The service for exported models and those of the embedded backbone, without torch:
 #   docker build -t cptuning .
 #   docker run -p 8000:8000 -e CPTUNING_API_KEYS -v "$PWD/models:/models" cptuning
 FROM python:3.11-slim AS build
-# serve,train for models that were not exported
+# serve,train for other models
 ARG EXTRAS=serve
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
