@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -81,24 +80,12 @@ def export_onnx(
 
 def _in_torch(encoder: Encoder) -> "TextEncoder":
     """The encoder as a model of torch, from which a graph can be traced."""
-    import torch
-
     from cptuning.backbone import TextEncoder
 
-    if not isinstance(encoder, EmbeddedEncoder):
-        assert isinstance(encoder, TextEncoder)
-        return encoder
-    views = encoder.views
-    with TemporaryDirectory() as place:
-        encoder.save(Path(place))
-        return TextEncoder.load(
-            Path(place),
-            encoder.layout,
-            "head",
-            torch.device("cpu"),
-            "auto",
-            0.0 if views.mask_width == len(views.centre) else views.sentence_weight,
-        )
+    if isinstance(encoder, EmbeddedEncoder):
+        return encoder.with_torch()
+    assert isinstance(encoder, TextEncoder)
+    return encoder
 
 
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:
