@@ -24,6 +24,7 @@ PLAN = TrainingSettings(
     accumulate=1,
     steps=20,
     epochs=0,
+    most_steps=1000,
     evaluate_every=5,
     patience=0,
     selection="best",

@@ -81,8 +81,9 @@ def test_more_examples_get_more_steps_unless_the_steps_are_named():
     default = settings_for("default", pair=False)
     assert default.scaled_to(32) == default
     many = default.scaled_to(3200)
-    assert many.steps == 1000
+    assert many.steps == default.most_steps == 150
     assert many.steps / many.evaluate_every == default.steps / default.evaluate_every
+    assert replace(default, most_steps=1000).scaled_to(3200).steps == 1000
     assert settings_for("default", pair=False, steps=7).scaled_to(10_000).steps == 7
     assert settings_for("default", pair=False, steps=7, epochs=2).scaled_to(160).steps == 20
     assert settings_for("paper", pair=False).scaled_to(10_000).steps == 1000
