@@ -303,7 +303,7 @@ def test_a_graph_that_is_wrong_or_fails_is_not_taken(cases, tmp_path, monkeypatc
 
     def wrong(module):
         module = deepcopy(module)
-        module.centre += 1
+        module.prompts.data *= -3
         return plain(module)
 
     def failing(module):
