@@ -60,7 +60,7 @@ def export_onnx(
         raise CPTuningError("This model is exported already: export the folder it came from.")
     from cptuning.export.precisions import Reference, float_graph, int8_graph, int16_graph
 
-    encoder = _in_torch(predictor.encoder)
+    encoder = in_torch(predictor.encoder)
     samples = calibration_samples(encoder.layout, predictor.support.examples)
     reference = Reference(encoder, samples)
     with new_folder(Path(folder)) as place:
@@ -78,7 +78,7 @@ def export_onnx(
         write_common(classifier.model_facts(predictor), predictor, place)
 
 
-def _in_torch(encoder: Encoder) -> "TextEncoder":
+def in_torch(encoder: Encoder) -> "TextEncoder":
     """The encoder as a model of torch, from which a graph can be traced."""
     from cptuning.backbone import TextEncoder
 
