@@ -303,11 +303,7 @@ def test_a_graph_that_is_wrong_or_fails_is_not_taken(cases, tmp_path, monkeypatc
 
     def wrong(module):
         module = deepcopy(module)
-<<<<<<< HEAD
         module.prompts.data *= -3
-=======
-        module.model.get_input_embeddings().weight.data *= 2
->>>>>>> export-views
         return plain(module)
 
     def failing(module):
