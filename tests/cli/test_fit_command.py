@@ -50,6 +50,24 @@ def test_json_is_one_object(fit, tmp_path):
     assert result.stderr == ""
 
 
+def test_it_first_says_what_is_known_without_training(fit):
+    result = fit("--json")
+    assert "Without training: " in result.stderr
+    assert "of 8 held-out examples right." in result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["kept"] in ("trained", "instant")
+    assert 0 <= answer["instant_accuracy"] <= 1
+
+
+@pytest.mark.parametrize("kept", ["trained", "instant"])
+def test_it_says_if_training_was_of_no_use(fit, monkeypatch, kept):
+    from cptuning.methods.evaluation_log import HeldOut
+
+    monkeypatch.setattr(HeldOut, "is_clearly_better_than", lambda *_: kept == "instant")
+    said = fit().stdout
+    assert ("prefer the model without training: it was kept." in said) == (kept == "instant")
+
+
 def test_quiet_says_nothing(fit):
     result = fit("--quiet", "--validation", "none")
     assert result.exit_code == 0

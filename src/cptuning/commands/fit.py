@@ -227,6 +227,10 @@ def _stopped(checkpoints: Path) -> str:
     return "Stopped before the first checkpoint: nothing was written."
 
 
+# What a fit states that began without training.
+_COMPARED = ("instant_accuracy", "kept")
+
+
 def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
     from cptuning.storage import SEARCH_FACTS
 
@@ -251,7 +255,7 @@ def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str,
         "held_out": held_out,
         "steps": training["best_step"],
         "seconds": round(seconds, 1),
-        **{name: training[name] for name in SEARCH_FACTS if name in training},
+        **{name: training[name] for name in (*SEARCH_FACTS, *_COMPARED) if name in training},
     }
 
 
@@ -266,6 +270,8 @@ def _print(result: dict[str, Any]) -> None:
             f"{result['validation']}; always the most frequent class: "
             f"{format_percent(held_out['majority'])})."
         )
+    if result.get("kept") == "instant":
+        typer.echo("Held-out answers prefer the model without training: it was kept.")
     if "search" in result:
         steps = result["candidate_steps"]
         how = f"tuned for {steps} steps each" if steps else "the one that was found first is taken"
