@@ -274,8 +274,9 @@ def save_sentence_encoder(
         "embedding_dimension": width,
         "pooling_mode": list(modes),
         "include_prompt": include_prompt,
-        "text_only": two_views,
     }
+    if two_views:  # Our own word: sentence-transformers pools all tokens.
+        pooling["text_only"] = True
     _write(folder / "1_Pooling" / "config.json", pooling)
     modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
     torch.manual_seed(1)
