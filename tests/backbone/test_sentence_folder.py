@@ -1,6 +1,7 @@
 """Sentence encoders in the format of sentence-transformers: read, compared, refused, saved."""
 
 import json
+from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_an_embedding_is_what_the_modules_say(name, tmp_path):
 
 @every_folder
 def test_an_embedding_is_that_of_sentence_transformers(name, tmp_path):
-    package = pytest.importorskip("sentence_transformers")
+    package = import_module("sentence_transformers")  # heavy, and for two tests only
     folder = save_sentence_encoder(tmp_path, **FOLDERS[name])
     # A special token in a text is one to sentence-transformers, and text to us.
     texts = TEXTS[:-1]
@@ -129,7 +130,7 @@ def test_a_saved_encoder_gives_the_same_embeddings(name, tmp_path):
 
 
 def test_a_saved_encoder_is_one_for_sentence_transformers_too(tmp_path):
-    package = pytest.importorskip("sentence_transformers")
+    package = import_module("sentence_transformers")  # heavy, and for two tests only
     case = {"modes": ["cls", "mean"], "dense": [(8, "Tanh")], "normalize": True, "prompt": "it is "}
     encoder = encoder_of(save_sentence_encoder(tmp_path / "a", **case))
     encoder.save(tmp_path)
