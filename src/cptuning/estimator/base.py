@@ -1,75 +1,38 @@
 """What every classifier shares as a scikit-learn estimator: fit, predict, score, save."""
 
-import inspect
 import logging
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from numbers import Integral, Real
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import ClassifierMixin
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
 from cptuning.errors import CPTuningError
+from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
 from cptuning.inference import Predictor, Reasons
 from cptuning.inference.scoring import Scores
-from cptuning.inference.support import FloatArray, IntArray
-from cptuning.settings import Presets, TrainingSettings, resolve_preset
-from cptuning.storage import OF_ONE_MACHINE, ModelFacts, load_model, save_model
+from cptuning.inference.support import IntArray
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
     from cptuning.methods.fit_result import FitResult
     from cptuning.methods.instant import InstantTraining
-    from cptuning.methods.learner import Learner
     from cptuning.methods.training import LabelledExamples, Split, Training
-    from cptuning.training import CheckpointFolder
 
 Array = np.ndarray[Any, Any]
 
 _log = logging.getLogger("cptuning")
 
 
-class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of texts, or of pairs of texts, from a few labelled examples.
+class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
+    """A classifier of texts, or of pairs of texts, from a few labelled examples."""
 
-    A method's own class names its learner, settings and presets; see ``rivals.py``.
-    """
-
-    method: ClassVar[str]
-    learner: ClassVar[str]
-    """The class that is fitted, as "module:name": it is imported with torch, when it is needed."""
-    settings_class: ClassVar[type[TrainingSettings]]
-    presets: ClassVar[Presets[Any]]
     uses_unlabeled: ClassVar[bool] = False
-    own_parameters: ClassVar[dict[str, tuple[str, str]]] = {}
-    """Parameters that are neither shared by all methods nor settings: their type and meaning."""
-
-    # The parameters that every method has; a subclass takes them in its __init__.
-    backbone: "str | Backbone"
-    preset: str
-    random_state: Any
-    validation: str
-    folds: int
-    device: str
-    precision: Any
-    verbose: bool
-    callbacks: Any
-    checkpoint_dir: str | Path | None
-    checkpoint_seconds: float
-
-    @classmethod
-    def parameter_names(cls) -> tuple[str, ...]:
-        """The names of the classifier's parameters."""
-        return tuple(inspect.signature(cls.__init__).parameters)[1:]
 
     def fit(
         self,
@@ -78,13 +41,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_dev: Any = None,
         y_dev: Any = None,
         unlabeled: Any = None,
-        init_from: "TextClassifier | str | Path | None" = None,
+        init_from: "TextModel | str | Path | None" = None,
     ) -> Self:
         """Learn from labelled texts, or pairs of texts.
 
         ``X_dev``, ``y_dev`` choose the weights and calibrate the probabilities. ``unlabeled``
         texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
-        classifier, or the folder of one, whose weights are the start (transfer).
+        model, or the folder of one, whose weights are the start (transfer).
         """
         return self.fit_prepared(self.prepare(X, y, X_dev, y_dev, unlabeled, init_from))
 
@@ -95,7 +58,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_dev: Any = None,
         y_dev: Any = None,
         unlabeled: Any = None,
-        init_from: "TextClassifier | str | Path | None" = None,
+        init_from: "TextModel | str | Path | None" = None,
     ) -> float:
         """How long ``fit`` would take on this machine at most; two steps are made to find out."""
         training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from)
@@ -108,7 +71,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_dev: Any = None,
         y_dev: Any = None,
         unlabeled: Any = None,
-        init_from: "TextClassifier | str | Path | None" = None,
+        init_from: "TextModel | str | Path | None" = None,
     ) -> "Training[Any] | InstantTraining":
         """What ``fit`` trains: the data, checked; the settings; the backbone, loaded.
 
@@ -120,7 +83,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if init_from is None and self._needs_no_torch(settings):
             from cptuning.methods.instant import InstantTraining
 
-            return InstantTraining(settings, label_space, split, _seed(self.random_state))
+            return InstantTraining(settings, label_space, split, seed_of(self.random_state))
         with needed_for("Training"):
             from cptuning.training import Processes, ProgressBar
         from cptuning.methods.training import Training
@@ -138,7 +101,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Processes.find(self.device),
             folds=self.folds if cross_fits else 0,
             prompts=prompts,
-            seed=_seed(self.random_state),
+            seed=seed_of(self.random_state),
             precision=self.precision,
             callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
             checkpoints=self._checkpoints(),
@@ -151,12 +114,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """The settings of a model that is not trained, for methods that compare with one."""
         return None
-
-    @classmethod
-    def learner_class(cls) -> "type[Learner[Any, Any]]":
-        """The class that is fitted."""
-        found: type[Learner[Any, Any]] = resolve_name(cls.learner)
-        return found
 
     def fit_seconds(self, training: "Training[Any] | InstantTraining") -> float:
         """How many seconds ``fit_prepared`` takes at most, of what ``prepare`` gave."""
@@ -191,24 +148,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return self
 
-    def settings_for(self, examples: Examples, classes: int, *, pooled: bool = False) -> Any:
-        """The settings for examples of so many classes: those given, and else the preset's.
-
-        ``pooled`` examples are read without a template, as sentence encoders do.
-        """
-        given = {f.name: getattr(self, f.name) for f in fields(self.settings_class)}
-        changes = self._changes(examples.is_pair)
-        changes |= {name: value for name, value in given.items() if value is not None}
-        settings = resolve_preset(
-            self.presets,
-            self.preset,
-            pair=examples.is_pair,
-            classes=classes,
-            pooled=pooled,
-            **changes,
-        )
-        return settings.scaled_to(len(examples))
-
     def _settings_on(
         self, backbone: "Backbone", settings: Any, examples: Examples, classes: int
     ) -> Any:
@@ -221,10 +160,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self, examples: Examples, label_space: LabelSpace) -> Any:
         return self.settings_for(examples, len(label_space))
-
-    def _changes(self, pair: bool) -> dict[str, Any]:
-        """What parameters that are not settings change in the settings."""
-        return {}
 
     def _data(
         self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any
@@ -278,43 +213,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 label,
             )
 
-    def _start(
-        self, init_from: "TextClassifier | str | Path | None", template: str
-    ) -> "tuple[Backbone, Tensor | None]":
-        """The backbone and, from a model with the same template, where prompt vectors start.
-
-        A model that is started from stays as it is.
-        """
-        from copy import deepcopy
-
-        from cptuning.backbone import Backbone, TextEncoder, load_backbone
-        from cptuning.inference.embedded_encoder import EmbeddedEncoder
-
-        if init_from is None:
-            if isinstance(self.backbone, Backbone):
-                return self.backbone, None
-            return load_backbone(self.backbone, progress=self.verbose), None
-        if isinstance(init_from, TextClassifier):
-            encoder, training = init_from._fitted().encoder, init_from.training_
-        else:
-            model = load_model(Path(init_from), trainable=True)
-            encoder, training = model.predictor.encoder, model.facts.training
-        if isinstance(encoder, EmbeddedEncoder):
-            encoder = encoder.with_torch()
-        if not isinstance(encoder, TextEncoder):
-            raise CPTuningError(
-                "init_from is an exported model: give the folder it was exported from."
-            )
-        backbone = replace(
-            encoder.backbone,
-            model=deepcopy(encoder.module.model),
-            own_pooling=deepcopy(encoder.backbone.own_pooling),
-        )
-        if found := training.get("backbone"):  # Not the folder that it was saved to in between.
-            backbone = replace(backbone, name=found["name"], revision=found.get("revision"))
-        is_same = encoder.layout.template.source == template
-        return backbone, encoder.module.prompts.detach().clone() if is_same else None
-
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
         held_out, settings = fitted.held_out, fitted.task.settings
         self.settings_ = settings
@@ -356,10 +254,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self._fitted().decision_scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def transform(self, X: Any) -> FloatArray:
-        """The L2-normalised embeddings, float32, of a method that compares them."""
-        return self._fitted().transform(X)
-
     def explain(self, X: Any, k: int = 3) -> list[Reasons]:
         """The reasons for each prediction, of a method that predicts by similar examples.
 
@@ -379,52 +273,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         right = [p == t for p, t in zip(self.predict(X), as_labels(y, len(X)), strict=True)]
         return float(np.average(right, weights=sample_weight))
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder: safetensors, JSON, the tokenizer and a model card."""
-        predictor = self._fitted()
-        checkpoints = self._checkpoints()
-        if checkpoints and checkpoints.is_within(Path(folder)):
-            checkpoints.clear()  # They would be in the model's way.
-        save_model(self.model_facts(predictor), predictor, Path(folder))
-        if checkpoints:  # The model is safe: the state of its training is not needed any more.
-            checkpoints.clear()
-
-    def export(self, folder: str | Path, *, int8: bool = False, second_look: bool = True) -> None:
-        """Write the model as ONNX, to a folder that predicts without torch.
-
-        ``int8`` makes it faster: texts whose class rounding may have decided are read again by an
-        exact graph, unless there is no ``second_look``. It can't be trained further.
-        """
-        from cptuning.export import export_onnx
-
-        self._fitted()
-        with needed_for("An export"):
-            export_onnx(self, folder, int8=int8, second_look=second_look)
-
-    def model_facts(self, predictor: Predictor) -> ModelFacts:
-        """What a folder of this model says of it, with a predictor of this model."""
-        left_out = set(OF_ONE_MACHINE)
-        if isinstance(self.random_state, np.random.RandomState | np.random.Generator):
-            left_out.add("random_state")  # The seed that was drawn from it is in the facts.
-        names = [name for name in self.parameter_names() if name not in left_out]
-        parameters = {name: getattr(self, name) for name in names}
-        if not isinstance(self.backbone, str | Path):  # It was loaded already.
-            parameters["backbone"] = self.backbone.name
-        return ModelFacts.of(
-            self.method,
-            predictor,
-            parameters=parameters,
-            settings=self.settings_,
-            training=self.training_,
-        )
-
-    def _checkpoints(self) -> "CheckpointFolder | None":
-        if not self.checkpoint_dir:
-            return None
-        from cptuning.training import CheckpointFolder
-
-        return CheckpointFolder(Path(self.checkpoint_dir))
-
     @property
     def classes_(self) -> Array:
         """The classes, in the order of the columns of ``predict_proba``."""
@@ -434,41 +282,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def n_features_in_(self) -> int:
         """How many texts an example has: 1, or 2 for pairs."""
         return 2 if self._fitted().is_pair else 1
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "predictor_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
-
-    def _fitted(self) -> Predictor:
-        predictor: Predictor | None = getattr(self, "predictor_", None)
-        if predictor is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} is not fitted yet: "
-                "call fit, or take one from cptuning.load."
-            )
-        return predictor
-
-
-def _seed(random_state: Any) -> int:
-    """A seed from whatever scikit-learn takes for one.
-
-    >>> _seed(7), _seed(np.random.RandomState(0)) == _seed(np.random.RandomState(0))
-    (7, True)
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return int(np.random.default_rng(random_state).integers(2**31 - 1))
-    if not isinstance(random_state, Integral) or random_state < 0:
-        raise CPTuningError(
-            f"random_state is {random_state!r}: give a whole number that is not negative."
-        )
-    return int(random_state)
 
 
 def _dev_data(

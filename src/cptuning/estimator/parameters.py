@@ -7,9 +7,9 @@ from textwrap import wrap
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from cptuning.estimator.base import TextClassifier
+from cptuning.estimator.text_model import TextModel
 
-C = TypeVar("C", bound=TextClassifier)
+C = TypeVar("C", bound=TextModel)
 
 # What every method takes besides its settings: the type, the default and the meaning.
 _SHARED: dict[str, tuple[str, Any, str]] = {
@@ -139,7 +139,7 @@ def _indented(text: str) -> list[str]:
     return wrap(text, 92, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _shared_entries(cls: type[TextClassifier]) -> dict[str, tuple[str, str]]:
+def _shared_entries(cls: type[TextModel]) -> dict[str, tuple[str, str]]:
     presets = ", ".join(f'"{name}"' for name in cls.presets)
     return {
         name: (kind, description.format(presets=presets))
@@ -147,7 +147,7 @@ def _shared_entries(cls: type[TextClassifier]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _setting_entries(cls: type[TextClassifier]) -> dict[str, tuple[str, str]]:
+def _setting_entries(cls: type[TextModel]) -> dict[str, tuple[str, str]]:
     return {
         field.name: (f"{_kind(field.type)} or None", field.metadata["description"])
         for field in fields(cls.settings_class)
