@@ -12,12 +12,12 @@ def files(tmp_path, films, pairs, model, pair_model):
     """Everything that the cases below name, good and bad."""
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("text,label\n")
-    (tmp_path / "latin1.csv").write_bytes("text,label\ncaf\xe9,a\n".encode("latin-1"))
+    (tmp_path / "binary.csv").write_bytes(b"text,label\ncaf\x81,a\n")
     (tmp_path / "broken.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": \n')
     (tmp_path / "notes.docx").write_text("text,label\n")
     write_csv(tmp_path / "one-class.csv", ("text", "label"), [("a", "x"), ("b", "x")])
-    write_csv(tmp_path / "no-label.csv", ("text", "class"), [("a", "x"), ("b", "y")])
-    write_csv(tmp_path / "no-text.csv", ("body", "label"), [("a", "x"), ("b", "y")])
+    write_csv(tmp_path / "no-label.csv", ("text", "id", "by"), [("a", "1", "x"), ("b", "2", "y")])
+    write_csv(tmp_path / "no-text.csv", ("id", "left", "label"), [("1", "a", "x"), ("2", "b", "y")])
     write_csv(tmp_path / "gap.csv", ("text", "label"), [("a", "x"), ("b", "")])
     write_csv(tmp_path / "odd-dev.csv", ("text", "label"), [("a", "good"), ("b", "odd")])
     write_csv(tmp_path / "taken.csv", ("text", "prediction"), [("a", "x")])
@@ -48,7 +48,7 @@ CASES = {
     "no label column": (("fit", "{no-label.csv}", "--output", "{new}"), "no column 'label'"),
     "no text column": (("fit", "{no-text.csv}", "--output", "{new}"), "no column 'text'"),
     "a missing label": (("fit", "{gap.csv}", "--output", "{new}"), "gap.csv, line 3 has no label"),
-    "another encoding": (("fit", "{latin1.csv}", "--output", "{new}"), "line 2 is not UTF-8"),
+    "another encoding": (("fit", "{binary.csv}", "--output", "{new}"), "line 2 is not UTF-8"),
     "broken JSON": (("fit", "{broken.jsonl}", "--output", "{new}"), "line 2 is not valid JSON"),
     "another kind of file": (("fit", "{notes.docx}", "--output", "{new}"), "unknown kind of file"),
     "a folder as file": (("fit", "{foreign}", "--output", "{new}"), "is a folder"),

@@ -1,3 +1,4 @@
+import csv
 import json
 from datetime import date
 
@@ -5,9 +6,12 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cptuning.data.detection import ColumnGuess
 from cptuning.data.examples import Examples
-from cptuning.data.files import iter_tables, read_table
+from cptuning.data.files import iter_tables, preview_table, read_table
 from cptuning.errors import CPTuningError
 
 
@@ -116,7 +120,12 @@ def test_chunks_come_before_the_file_is_read_to_its_end(file):
         ("t.csv", "text,b\n1,2\n", {"text": "x"}, r"has no column 'x' .* with --text\."),
         ("t.csv", "text,b\n1,2\n", {"text_b": "x"}, r"has no column 'x' .* with --text-b\."),
         ("t.csv", "text,b\n1,2\n", {"label": "x"}, r"has no column 'x' .* with --label\."),
-        ("t.csv", "text,b\n1,2\n", {"need_label": True}, r"no column 'label' .* with --label\."),
+        (
+            "t.csv",
+            "text,b,c\n1,2,3\n",
+            {"need_label": True},
+            r"no column 'label' .* with --label\.",
+        ),
         ("t.csv", "text,text_a\n1,2\n", {}, "both a column 'text' and a column 'text_a'"),
         ("t.csv", "text,label\n1,x\n2, \n", {"need_label": True}, "line 3 has no label"),
         ("t.jsonl", [{"text": None}], {}, "line 1: the text in column 'text' is missing"),
@@ -148,3 +157,123 @@ def test_a_mistake_is_named_with_file_and_line(file, name, content, options, mes
         read_table(path, **options)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+# Spreadsheets as people have them: the columns are found where there is no doubt about them.
+ORDINARY = {
+    "other names": ("t.csv", "message,category\nhello there,greeting\nsee you,farewell\n"),
+    "capitals": ("t.csv", "Text,Label\nhello there,greeting\nsee you,farewell\n"),
+    "more columns": ("t.csv", "ID,Message,Team\n1,hello there,greeting\n2,see you,farewell\n"),
+    "the text by elimination": ("t.csv", "Frage,Label\nhello there,greeting\nsee you,farewell\n"),
+    "the label by elimination": (
+        "t.csv",
+        "text,Was\nhello there,greeting\nsee you,farewell\nsee you,farewell",
+    ),
+    "semicolons": ("t.csv", "text;label\nhello there;greeting\nsee you;farewell\n"),
+    "commas that became tabs": ("t.csv", "text\tlabel\nhello there\tgreeting\nsee you\tfarewell"),
+    "UTF-16": (
+        "t.csv",
+        "text;label\nhello there;greeting\nsee you;farewell\n".encode("utf-16"),
+    ),
+    "Excel": (
+        "t.xlsx",
+        [
+            {"Message": "hello there", "Team": "greeting"},
+            {"Message": "see you", "Team": "farewell"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ORDINARY)
+def test_an_ordinary_spreadsheet_is_read(file, case):
+    name, content = ORDINARY[case]
+    path = file(name, "") if isinstance(content, bytes) else file(name, content)
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    table = read_table(path, need_label=True)
+    assert list(table.examples)[:2] == ["hello there", "see you"]
+    assert table.labels[:2] == ["greeting", "farewell"]
+
+
+def test_a_table_without_a_header_is_read(file, caplog):
+    rows = "where is it?,delivery\nmoney back,refund\nit is late,delivery\n"
+    table = read_table(file("t.csv", rows), need_label=True)
+    assert list(table.examples) == ["where is it?", "money back", "it is late"]
+    assert table.labels == ["delivery", "refund", "delivery"]
+    assert "no header" in caplog.text
+
+
+def test_whether_there_is_a_header_can_be_said(file):
+    path = file("t.csv", "hello,greeting\nsee you,farewell\n")
+    table = read_table(path, header=False, text="column 1", label="column 2")
+    assert list(table.examples) == ["hello", "see you"]
+    table = read_table(path, header=True, text="hello", label="greeting")
+    assert table.labels == ["farewell"]
+
+
+def test_umlauts_from_a_spreadsheet_of_windows(file, caplog):
+    path = file("t.csv", "")
+    path.write_bytes("text;label\nplain;a\nGrüße – Müller;b\n".encode("cp1252"))
+    assert list(read_table(path).examples) == ["plain", "Grüße – Müller"]
+    assert "line 3 is not UTF-8 text: the file is read as Windows-1252" in caplog.text
+
+
+def test_a_file_that_was_utf_8_so_far_stays_so(file):
+    path = file("t.csv", "")
+    path.write_bytes("text\nGrüße\n".encode() + b"Gr\xfc\xdfe\n")
+    with pytest.raises(CPTuningError, match="line 3 is not UTF-8 text"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("title,body\na,b\n", "no column 'label'"),
+        ("message,comment,label\na,b,c\n", "no column 'text'"),
+        ("text,team,topic\na,b,c\n", "no column 'label'"),
+    ],
+)
+def test_what_is_ambiguous_is_not_guessed(file, content, message):
+    with pytest.raises(CPTuningError, match=message):
+        read_table(file("t.csv", content), need_label=True)
+
+
+def test_later_rows_have_the_columns_of_the_first(file):
+    rows = [{"message": "a", "label": "x"}, {"comment": "b", "label": "x"}]
+    with pytest.raises(CPTuningError, match="line 2 has no column 'message'"):
+        read_table(file("t.jsonl", rows), need_label=True)
+
+
+texts = st.text(st.characters(codec="cp1252", exclude_characters="\r\n\0"), min_size=1)
+
+
+@given(
+    st.lists(st.tuples(texts, st.sampled_from(["a", "b"])), min_size=1, max_size=8),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+)
+def test_separator_and_encoding_never_change_what_is_read(tmp_path_factory, rows, mark, encoding):
+    path = tmp_path_factory.mktemp("tables") / "t.csv"
+    with path.open("w", encoding=encoding, newline="") as stream:
+        writer = csv.writer(stream, delimiter=mark, quoting=csv.QUOTE_ALL)
+        writer.writerows([("text", "label"), *rows])
+    table = read_table(path)
+    assert list(zip(table.examples, table.labels, strict=True)) == rows
+
+
+class TestPreview:
+    def test_columns_are_guessed_by_what_is_in_them(self, file):
+        rows = "nr,was,wer\n" + "".join(
+            f"{n},ein langer Text {n},{team}\n" for n, team in enumerate("aabb")
+        )
+        preview = preview_table(file("t.csv", rows))
+        assert preview.guess == ColumnGuess(("was",), "wer")
+        assert len(preview.rows) == 4
+        assert preview.has_header
+
+    def test_without_a_header_the_columns_are_numbered(self, file):
+        preview = preview_table(file("t.csv", "hello,x\nhi,x\n"))
+        assert preview.guess == ColumnGuess(("column 1",), "column 2")
+        assert not preview.has_header
+        assert preview_table(file("t.csv", "hello,x\nhi,x\n"), header=True).has_header

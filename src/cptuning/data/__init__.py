@@ -14,7 +14,14 @@ from cptuning.data.benchmark_datasets import (
     load_test,
 )
 from cptuning.data.examples import Examples, LabelledData, as_examples
-from cptuning.data.files import Table, check_kind, iter_tables, read_table
+from cptuning.data.files import (
+    Table,
+    TablePreview,
+    check_kind,
+    iter_tables,
+    preview_table,
+    read_table,
+)
 from cptuning.data.labels import LabelSpace, aligned, as_labels
 from cptuning.data.splits import (
     k_shot_split,
@@ -38,6 +45,7 @@ __all__ = [
     "LabelledData",
     "RowWriter",
     "Table",
+    "TablePreview",
     "UniformBatches",
     "aligned",
     "append_added",
@@ -51,6 +59,7 @@ __all__ = [
     "load_few_shot",
     "load_test",
     "open_writer",
+    "preview_table",
     "read_added",
     "read_table",
     "stratified_folds",

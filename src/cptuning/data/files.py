@@ -1,12 +1,21 @@
 """Examples and labels from table files, at once or in chunks."""
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cptuning.data.detection import (
+    SAMPLE_ROWS,
+    ColumnGuess,
+    columns_by_content,
+    columns_by_name,
+    numbered_columns,
+    other_column,
+    unnamed_columns,
+)
 from cptuning.data.examples import Examples, text_columns
 from cptuning.data.formats import file_name, table_format
 from cptuning.data.parsing import records
@@ -41,13 +50,16 @@ def read_table(
     label: str | None = None,
     need_label: bool = False,
     format: str | None = None,
+    header: bool | None = None,
 ) -> Table:
     r"""The whole table in a CSV, TSV, JSONL (these also gzipped), Parquet or XLSX file.
 
-    The columns are ``text``, or ``text_a`` and ``text_b``, and ``label``, unless named. ``"-"``
-    is standard input. Labels from CSV, TSV and XLSX are stripped of surrounding whitespace; those
-    of JSONL and Parquet keep their type. In a spreadsheet, an empty cell is an empty text, and a
-    number is read as text.
+    The columns are ``text``, or ``text_a`` and ``text_b``, and ``label``, unless named. Without
+    those, usual names such as ``Message`` and ``category`` are taken where there is only one such
+    column, or only one is left. ``header`` is whether the first row names the
+    columns; None guesses. ``"-"`` is standard input. Labels from
+    CSV, TSV and XLSX are stripped of surrounding whitespace; those of JSONL and Parquet keep their
+    type. In a spreadsheet, an empty cell is an empty text, and a number is read as text.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,6 +77,7 @@ def read_table(
         label=label,
         need_label=need_label,
         format=format,
+        header=header,
     )
     return table
 
@@ -79,6 +92,7 @@ def iter_tables(
     need_label: bool = False,
     format: str | None = None,
     row_group: int | None = None,
+    header: bool | None = None,
 ) -> Iterator[Table]:
     r"""The same table in chunks of ``chunk`` rows, without keeping the whole file in memory.
 
@@ -93,21 +107,15 @@ def iter_tables(
     """
     kind = table_format(path, format)
     wanted = _WantedColumns(text, text_b, label, need_label)
-    source = records(path, format, row_group)
-    columns: _ColumnNames | None = None
+    source = records(path, format, row_group, header)
+    columns: ColumnGuess | None = None
     while batch := list(islice(source, chunk)):
-        for where, row in batch:
-            # Only the rows of a JSONL file can differ in their columns.
-            if columns is None or kind == "jsonl":
-                place = where if kind == "jsonl" else file_name(path)
-                found = wanted.columns(row.keys(), place)
-                if columns and found.texts != columns.texts:
-                    raise CPTuningError(
-                        f"{where} has {' and '.join(found.texts)}, the rows before it "
-                        f"{' and '.join(columns.texts)}: give all texts or all pairs of texts."
-                    )
-                columns = found
-        assert columns is not None
+        if columns is None:
+            place = batch[0][0] if kind == "jsonl" else file_name(path)
+            columns = wanted.found([row for _, row in batch[:SAMPLE_ROWS]], place)
+        if kind == "jsonl":  # Only its rows can differ in their columns.
+            for where, row in batch:
+                wanted.as_before(columns, row.keys(), where)
         yield _table(batch, columns, kind, need_label)
     if columns is None:
         raise CPTuningError(
@@ -117,51 +125,65 @@ def iter_tables(
 
 
 @dataclass(frozen=True)
-class _ColumnNames:
-    texts: list[str]
-    label: str
-
-
-@dataclass(frozen=True)
 class _WantedColumns:
+    """The columns that were named, and how to find the others."""
+
     text: str | None
     text_b: str | None
     label: str | None
     need_label: bool
 
-    def columns(self, there: Collection[str], place: str) -> _ColumnNames:
+    def found(self, sample: Sequence[Mapping[str, Any]], place: str) -> ColumnGuess:
         """The columns to read, all of which exist (except for a label that is not needed)."""
-        texts = [self.text] if self.text is not None else _default_texts(there, place)
+        there = list(sample[0])
+        try:
+            guess = columns_by_name(there)
+        except CPTuningError as error:
+            if self.text is None:
+                raise CPTuningError(f"{place}: {error}") from error
+            guess = ColumnGuess()
+        if there == numbered_columns(len(there)):
+            guess = unnamed_columns(sample)
+        texts = guess.texts if self.text is None else (self.text,)
         if self.text_b is not None:
-            texts = [texts[0], self.text_b]
-        label = self.label or "label"
-        needed = list(zip(texts, ("--text", "--text-b"), strict=False))
+            texts = (*texts[:1], self.text_b)
+        label = self.label or guess.label
+        if label is None and self.need_label:
+            label = other_column(sample, texts)
+        return self._checked(ColumnGuess(texts, label), there, place)
+
+    def as_before(self, before: ColumnGuess, there: Collection[str], place: str) -> None:
+        """Check that a later row has the same columns."""
+        own = tuple(text_columns(there)) if self.text is None else ()
+        if own and self.text_b is None and own != before.texts:
+            raise CPTuningError(
+                f"{place} has {' and '.join(own)}, the rows before it "
+                f"{' and '.join(before.texts)}: give all texts or all pairs of texts."
+            )
+        self._checked(before, there, place)
+
+    def _checked(self, found: ColumnGuess, there: Collection[str], place: str) -> ColumnGuess:
+        needed = list(zip(found.texts or ("text",), ("--text", "--text-b"), strict=False))
         if self.label is not None or self.need_label:
-            needed.append((label, "--label"))
+            needed.append((found.label or "label", "--label"))
         for column, option in needed:
             if column not in there:
                 raise CPTuningError(
                     f"{place} has no column {column!r} (its columns are {shortlist(there)}): "
                     f"name the right one with {option}."
                 )
-        return _ColumnNames(texts, label)
-
-
-def _default_texts(there: Collection[str], place: str) -> list[str]:
-    try:
-        return text_columns(there) or ["text"]
-    except CPTuningError as error:
-        raise CPTuningError(f"{place}: {error}") from error
+        return found
 
 
 def _table(
-    batch: list[tuple[str, dict[str, Any]]], columns: _ColumnNames, kind: str, need_label: bool
+    batch: list[tuple[str, dict[str, Any]]], columns: ColumnGuess, kind: str, need_label: bool
 ) -> Table:
     texts = [
         tuple(_text(row[column], column, kind, where) for where, row in batch)
         for column in columns.texts
     ]
-    read = [_label(row.get(columns.label), kind, where, need_label) for where, row in batch]
+    label = columns.label or "label"
+    read = [_label(row.get(label), kind, where, need_label) for where, row in batch]
     labels = [label for label in read if label is not None]
     return Table(
         rows=[row for _, row in batch],
@@ -195,6 +217,33 @@ def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
     raise CPTuningError(
         f"{where}: the label is of type {type(value).__name__}, use a text or a number."
     )
+
+
+@dataclass(frozen=True)
+class TablePreview:
+    """The first rows of a file, and the columns that seem to hold its texts and labels."""
+
+    rows: list[dict[str, Any]]
+    guess: ColumnGuess
+    has_header: bool
+
+
+def preview_table(path: str | Path, header: bool | None = None) -> TablePreview:
+    r"""The first rows of a table file, from which its columns can be chosen.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "train.csv")
+    ...     _ = path.write_text("Frage;Amt\nWo ist es?;Lager\nUnd was?;Lager\n")
+    ...     preview_table(path).guess
+    ColumnGuess(texts=('Frage',), label='Amt')
+    """
+    rows = [row for _, row in islice(records(path, header=header), SAMPLE_ROWS)]
+    if not rows:
+        raise CPTuningError(f"{file_name(path)} has a header but no rows.")
+    columns = list(rows[0])
+    is_named = columns != numbered_columns(len(columns))
+    return TablePreview(rows, columns_by_content(rows), is_named)
 
 
 def check_kind(examples: Examples, *, pairs: bool, path: str) -> None:

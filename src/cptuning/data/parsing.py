@@ -4,15 +4,27 @@ import codecs
 import csv
 import gzip
 import json
+import logging
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from io import StringIO
-from itertools import chain
+from io import StringIO, TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from cptuning.data.detection import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    can_be_sampled,
+    decoded_sample,
+    delimiter_of,
+    has_header,
+    numbered_columns,
+    sample_rows,
+    utf16,
+)
 from cptuning.data.formats import (
     STANDARD_STREAM,
     file_name,
@@ -29,13 +41,20 @@ Record = tuple[str, dict[str, Any]]
 # The largest value that fits a C long on every platform; the csv module's default is 128 kB.
 LONGEST_FIELD = 2**31 - 1
 
+_log = logging.getLogger("cptuning")
+
 
 def records(
-    path: str | Path, format: str | None = None, row_group: int | None = None
+    path: str | Path,
+    format: str | None = None,
+    row_group: int | None = None,
+    header: bool | None = None,
 ) -> Iterator[Record]:
     r"""The rows of a table file one by one, unchanged, with their places.
 
-    ``row_group`` is the number of the only row group of a Parquet file to read.
+    ``row_group`` is the number of the only row group of a Parquet file to read. ``header`` is
+    whether the first row of a CSV, TSV or XLSX file names the columns; None guesses. The separator
+    of a CSV or TSV file is guessed where that of its format does not split its rows alike.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,18 +70,40 @@ def records(
     if kind == "parquet":
         yield from _parquet(path, row_group)
     elif kind == "xlsx":
-        yield from _xlsx(path)
+        yield from _xlsx(path, header)
     else:
         name = file_name(path)
+        head, is_whole = _head(path, name)
         with _reading(name, "gzip"), _opened(path) as stream:
-            lines = _decoded(stream, name)
+            lines = _utf16_lines(stream, name) if utf16(head) else _decoded(stream, name, kind)
             if str(path) == STANDARD_STREAM and format is None:
                 first = next(lines, "")
                 kind, lines = _kind_of(first), chain([first] if first else [], lines)
             if kind == "jsonl":
                 yield from _jsonl(lines, name)
             else:
-                yield from _csv(lines, name, "," if kind == "csv" else "\t")
+                delimiter = "," if kind == "csv" else "\t"
+                sample = decoded_sample(head, is_whole)
+                delimiter = delimiter_of(sample, delimiter) if sample else delimiter
+                if header is None:
+                    header = _has_header(sample, delimiter)
+                yield from _csv(lines, name, delimiter, header)
+
+
+def _head(path: str | Path, name: str) -> tuple[bytes, bool]:
+    """The beginning of a file, none of a stream, and whether that is all of it."""
+    if str(path) == STANDARD_STREAM or not can_be_sampled(path):
+        return b"", True
+    with _reading(name, "gzip"), _opened(path) as stream:
+        head = stream.read(SAMPLE_BYTES)
+    return head, len(head) < SAMPLE_BYTES
+
+
+def _has_header(sample: str, delimiter: str) -> bool:
+    try:
+        return has_header(sample_rows(sample, delimiter))
+    except csv.Error:  # The reader says where.
+        return True
 
 
 def _kind_of(first_line: str) -> str:
@@ -114,22 +155,46 @@ def _foreign(path: str | Path, kind: str) -> Iterator[None]:
         raise CPTuningError(f"{path} is not a valid {kind} file ({first_line}).") from error
 
 
-def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines as text, decoded one by one so that an error can name the line."""
+def _decoded(stream: Iterable[bytes], name: str, kind: str) -> Iterator[str]:
+    """The lines as text, decoded one by one so that an error can name the line.
+
+    The first line that is not ASCII decides whether a CSV or TSV file is UTF-8 or Windows-1252,
+    in which spreadsheets still save it.
+    """
+    encoding = "utf-8"
+    is_open = kind in ("csv", "tsv")
     for number, line in enumerate(stream, start=1):
         where = f"{name}, line {number}"
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
-            text = line.decode("utf-8")
+            text = line.decode(encoding)
         except UnicodeDecodeError as error:
-            raise CPTuningError(f"{where} is not UTF-8 text: save it as UTF-8.") from error
+            if not is_open:
+                raise CPTuningError(f"{where} is not UTF-8 text: save it as UTF-8.") from error
+            encoding = "cp1252"
+            try:
+                text = line.decode(encoding)
+            except UnicodeDecodeError:
+                raise CPTuningError(f"{where} is not UTF-8 text: save it as UTF-8.") from error
+            _log.warning("%s is not UTF-8 text: the file is read as Windows-1252.", where)
+        is_open = is_open and line.isascii()
         if "\0" in text:
             raise CPTuningError(f"{where} contains a NUL byte: save the file as UTF-8 text.")
         yield text
 
 
-def _csv(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Record]:
+def _utf16_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a file with the byte order mark of UTF-16."""
+    try:
+        yield from TextIOWrapper(stream, "utf-16", newline="\n")
+    except UnicodeDecodeError as error:
+        raise CPTuningError(f"{name} is not valid UTF-16 text: save it as UTF-8.") from error
+
+
+def _csv(
+    lines: Iterable[str], name: str, delimiter: str, first_is_header: bool
+) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_FIELD)
     # Lines may also end with a single carriage return, as in old spreadsheets.
     physical_lines = chain.from_iterable(StringIO(line, newline="") for line in lines)
@@ -148,14 +213,16 @@ def _csv(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Record]:
         if not cells:  # A blank line.
             continue
         if header is None:
-            header = _header(cells, name)
-        elif len(cells) != len(header):
+            header = _header(cells, name) if first_is_header else _unnamed(cells, name)
+            if first_is_header:
+                continue
+        if len(cells) != len(header):
+            first = "header" if first_is_header else "first row"
             raise CPTuningError(
-                f"{where} has {len(cells)} cells but the header has {len(header)}: "
+                f"{where} has {len(cells)} cells but the {first} has {len(header)}: "
                 "put texts that contain the separator in double quotes."
             )
-        else:
-            yield where, dict(zip(header, cells, strict=True))
+        yield where, dict(zip(header, cells, strict=True))
     if header is None:
         raise CPTuningError(f"{name} is empty: it needs a header and rows.")
 
@@ -198,31 +265,43 @@ def _parquet(path: str | Path, row_group: int | None) -> Iterator[Record]:
                 yield f"{path}, row {number}", row
 
 
-def _xlsx(path: str | Path) -> Iterator[Record]:
+def _xlsx(path: str | Path, first_is_header: bool | None) -> Iterator[Record]:
     """The rows of the first sheet; empty rows are skipped."""
     openpyxl = files_package("openpyxl", path)
     header: list[str] | None = None
     with _foreign(path, "XLSX"), Path(path).open("rb") as stream:
         workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-        sheet_rows = workbook.worksheets[0].iter_rows(values_only=True)
-        for number, sheet_row in enumerate(sheet_rows, start=1):
-            cells = _without_trailing_none(sheet_row)
-            if not cells:
-                continue
+        rows = (
+            (number, cells)
+            for number, row in enumerate(workbook.worksheets[0].iter_rows(values_only=True), 1)
+            if (cells := _without_trailing_none(row))
+        )
+        sample = list(islice(rows, SAMPLE_ROWS))
+        if first_is_header is None:
+            first_is_header = has_header([cells for _, cells in sample])
+        for number, cells in chain(sample, rows):
             if header is None:
                 names = ["" if cell is None else str(cell) for cell in cells]
-                header = _header(names, str(path))
-                continue
+                header = _header(names, str(path)) if first_is_header else _unnamed(cells, path)
+                if first_is_header:
+                    continue
             where = f"{path}, row {number}"
             if len(cells) > len(header):
+                first = "header" if first_is_header else "first row"
                 raise CPTuningError(
-                    f"{where} has {len(cells)} cells but the header has {len(header)}."
+                    f"{where} has {len(cells)} cells but the {first} has {len(header)}."
                 )
             cells += [None] * (len(header) - len(cells))
             yield where, dict(zip(header, cells, strict=True))
         workbook.close()
     if header is None:
         raise CPTuningError(f"{path} is empty: its first sheet needs a header and rows.")
+
+
+def _unnamed(cells: Sequence[Any], path: str | Path) -> list[str]:
+    """The names of the columns of a table without a header."""
+    _log.warning("%s has no header: its first row is read as an example.", path)
+    return numbered_columns(len(cells))
 
 
 def _without_trailing_none(cells: Iterable[Any]) -> list[Any]:
