@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.experiments.conftest import BAD, GOOD, write_dataset
+from tests.tiny import save_sentence_encoder
 from typer.main import get_command
 
 from cptuning.cli import app
@@ -40,6 +41,28 @@ def test_a_table_beside_the_paper_s_then_the_same_from_the_records(reproduce, ru
     assert {one["row"] for one in json.loads(compared.stdout)} == {"pet", "cp-tuning"}
     table = run("compare", tmp_path / "results", tmp_path / "other")
     assert "single-tailed paired t-tests" in table.stdout
+
+
+def test_a_sentence_encoder_leaves_out_what_needs_a_prompt(reproduce, tmp_path):
+    backbone = save_sentence_encoder(tmp_path / "sentences", dense=[(8, "Tanh")])
+    words = ("--backbone", backbone, "--seeds", "13", "--output")
+    result = reproduce("main", *words, tmp_path / "main")
+    assert result.exit_code == 0, result.output
+    assert "sentences is read without a prompt" in result.stderr
+    assert "left out are pet, lm-bff-t, " in result.stderr
+    rows = [line.split("|")[1].strip() for line in result.stdout.splitlines() if "|" in line]
+    assert {"Fine-tuning", "CP-Tuning"} <= set(rows)
+    assert "PET" not in rows
+    refused = reproduce("main", *words, tmp_path / "pet", "--methods", "pet")
+    assert refused.exit_code == 2
+    assert "pet reads a [MASK], and sentences is read without a prompt" in refused.stderr
+
+
+def test_the_embedded_backbone_is_prompted_though_it_has_a_sentence_view(reproduce):
+    words = ("--backbone", "embedded", "--methods", "pet,cp-tuning", "--seeds", "13", "--dry-run")
+    result = reproduce("main", *words)
+    assert result.exit_code == 0, result.output
+    assert "4 runs, 4 of them still to do" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,19 @@ import pytest
 
 from cptuning.data import PAPER_DATASETS
 from cptuning.errors import CPTuningError
-from cptuning.experiments.planning import PAPER_GRID, SMALL_GRID, grid_for, load_split, plan
+from cptuning.experiments.planning import (
+    PAPER_GRID,
+    SMALL_GRID,
+    grid_for,
+    left_out,
+    load_split,
+    plan,
+)
 from cptuning.experiments.studies import PAPER_METHODS, STUDIES
 
 SMALL = {"name": "small", "weights": "abc", "parameters": 28_000_000}
 LARGE = {"name": "large", "weights": "abc", "parameters": 355_000_000}
+SENTENCES = {"name": "sentences", "weights": "abc", "parameters": 109_000_000, "pooled": True}
 
 
 def settings_of(tasks):
@@ -174,3 +182,40 @@ def test_tuning_tries_the_same_values_each_time_and_leaves_the_row_s_own_alone(r
     margins = {s["margin"] for s in settings_of(t for t in tasks if t.cell.row == "m = 0.2")}
     assert margins == {0.2}
     assert len({s["xi"] for s in settings_of(tasks[:1])}) > 10
+
+
+def test_no_model_without_training_takes_part(request_for):
+    for name in STUDIES:
+        tasks = plan(request_for(name, methods=(), datasets=("MR",)), SMALL)
+        assert not any(s.get("instant_first") for s in settings_of(tasks)), name
+
+
+def test_a_sentence_encoder_has_the_rows_that_need_no_prompt(request_for):
+    request = request_for(methods=())
+    tasks = plan(request, SENTENCES)
+    assert [task.cell.row for task in tasks] == ["fine-tuning", "cp-tuning"]
+    assert left_out(request, SENTENCES) == [
+        *("pet", "lm-bff-t", "lm-bff-l", "lm-bff-tl", "p-tuning", "warp"),
+        *("zero-shot", "warp-random"),
+    ]
+    assert left_out(request, SMALL) == []
+    ablation = request_for("ablation", methods=())
+    assert left_out(ablation, SENTENCES) == ["without MLM"]
+    assert len(plan(ablation, SENTENCES)) == 5
+
+
+def test_a_sentence_encoder_has_the_settings_of_one_whatever_its_size(request_for):
+    own, tuned = (
+        settings_of(plan(request_for(methods=(name,)), SENTENCES))[0]
+        for name in ("cp-tuning", "fine-tuning")
+    )
+    assert (own["template"], own["contrastive_weight"], own["tau_n"]) == ("{a}", 1.0, 1 / 8)
+    assert tuned["template"] == "[CLS] {a}"
+    assert grid_for(SENTENCES["parameters"], pooled=True) == SMALL_GRID
+
+
+def test_what_needs_a_prompt_is_refused_where_there_is_none(request_for):
+    with pytest.raises(CPTuningError, match=r"pet reads a \[MASK\], and sentences is read without"):
+        plan(request_for(methods=("cp-tuning", "pet")), SENTENCES)
+    with pytest.raises(CPTuningError, match="The study prompts is about prompts, and sentences"):
+        plan(request_for("prompts", methods=()), SENTENCES)

@@ -110,3 +110,10 @@ class SentencePooling(nn.Module):
         parts = [pool(tokens, mask, mode, self.first) for mode in self.modes]
         vectors: Tensor = self.layers(torch.cat(parts, dim=-1))
         return vectors
+
+    def extra_repr(self) -> str:
+        """All that makes the vector, besides the layers."""
+        return (
+            f"modes={self.modes}, width={self.token_width}, text_prefix={self.text_prefix!r}, "
+            f"first={self.first}, text_only={self.text_only}"
+        )

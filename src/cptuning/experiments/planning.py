@@ -38,22 +38,27 @@ class Grid:
 PAPER_GRID = Grid(rates=(1e-5, 3e-5, 5e-5))
 SMALL_GRID = Grid(rates=(1e-5, 3e-5, 1e-4), preset="default")
 
+# What a backbone can be trained with that is read without a prompt, as sentence encoders are.
+_PROMPTLESS_METHODS = ("cp-tuning", "fine-tuning")
+_SETTINGS_OF_PROMPTS = {"template", "contrastive_weight"}
 
-def grid_for(parameters: int) -> Grid:
-    """The paper's grid; for small backbones one with wider rates and presets of its own.
+
+def grid_for(parameters: int, *, pooled: bool = False) -> Grid:
+    """The paper's grid; for small backbones and sentence encoders wider rates and other presets.
 
     >>> grid_for(355_000_000).rates, grid_for(28_000_000).rates
     ((1e-05, 3e-05, 5e-05), (1e-05, 3e-05, 0.0001))
     """
-    return SMALL_GRID if parameters < SMALL_BACKBONE else PAPER_GRID
+    return SMALL_GRID if pooled or parameters < SMALL_BACKBONE else PAPER_GRID
 
 
 def plan(request: Request, backbone: dict[str, Any]) -> list[PlannedCell]:
     """Every cell of the request; ``backbone`` holds a name, the weights' hash and a size.
 
-    They are ordered by seed, so that whole tables can be read early.
+    If it is ``"pooled"``, it is read without a prompt; see :func:`left_out`. The cells are ordered
+    by seed, so that whole tables can be read early.
     """
-    _check(request)
+    _check(request, backbone)
     seeds = request.seeds[:FAST_SEEDS] if request.fast else request.seeds
     planned = [
         one
@@ -63,18 +68,49 @@ def plan(request: Request, backbone: dict[str, Any]) -> list[PlannedCell]:
         for name in request.datasets or study.datasets
         for one in _cells(request, study, name, seed, backbone)
     ]
-    if not planned:
+    if not planned and request.methods:
         raise CPTuningError(
             f"The study {request.study} has none of the methods {', '.join(request.methods)}."
+        )
+    if not planned:
+        raise CPTuningError(
+            f"The study {request.study} is about prompts, and {backbone['name']} is read without "
+            "one: use a masked language model."
         )
     return planned
 
 
-def _check(request: Request) -> None:
+def left_out(request: Request, backbone: dict[str, Any]) -> list[str]:
+    """The rows of the studies that a backbone without a prompt can't have.
+
+    These are methods that read a [MASK], and changes to the prompt or to the masked-LM loss.
+    """
+    names = {
+        row.name: None
+        for study in request.studies()
+        for dataset in request.datasets or study.datasets
+        for row in study.rows(dataset, request.methods)
+        if not _applies(row, backbone)
+    }
+    return list(names)
+
+
+def _applies(row: Row, backbone: dict[str, Any]) -> bool:
+    if not backbone.get("pooled"):
+        return True
+    return row.method in _PROMPTLESS_METHODS and not _SETTINGS_OF_PROMPTS & row.changes.keys()
+
+
+def _check(request: Request, backbone: dict[str, Any]) -> None:
     for method in request.methods:
         if method not in METHOD_ROWS:
             raise CPTuningError(
                 f"There is no method {method!r}: use some of {', '.join(METHOD_ROWS)}."
+            )
+        if backbone.get("pooled") and METHOD_ROWS[method][0] not in _PROMPTLESS_METHODS:
+            raise CPTuningError(
+                f"{method} reads a [MASK], and {backbone['name']} is read without a prompt, as "
+                "sentence encoders are: leave it out of --methods, or use a masked language model."
             )
     if request.precision not in PRECISIONS:
         raise CPTuningError(
@@ -89,8 +125,10 @@ def _check(request: Request) -> None:
 def _cells(
     request: Request, study: Study, dataset: str, seed: int, backbone: dict[str, Any]
 ) -> Iterator[PlannedCell]:
-    grid = grid_for(backbone["parameters"])
-    for row in study.rows(dataset, request.methods):
+    pooled = backbone.get("pooled", False)
+    grid = grid_for(backbone["parameters"], pooled=pooled)
+    rows = [row for row in study.rows(dataset, request.methods) if _applies(row, backbone)]
+    for row in rows:
         for counts in _counts(study, dataset, request.data):
             train, dev = load_split(dataset, seed, counts, request.data)
             fixed = _fixed(request, row, dataset, grid)
@@ -102,7 +140,7 @@ def _cells(
                 "dev": _facts(dev),
             }
             candidates = tuple(
-                _candidate(row.method, fixed | point, train, common)
+                _candidate(row.method, fixed | point, train, common, pooled=pooled)
                 for point in _points(request, study, row, fixed, grid)
             )
             cell = Cell(
@@ -124,11 +162,14 @@ def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, An
     """What all points of a cell's grid have in common.
 
     Dev chooses the step by the same rule for every method, as in the paper: a preset's own would
-    favour those that have one.
+    favour those that have one. For the same reason no model without training takes part.
     """
     fixed: dict[str, Any] = {"preset": grid.preset, "selection": "best"}
-    if "task" in classifier_class(row.method).parameter_names():
+    parameters = classifier_class(row.method).parameter_names()
+    if "task" in parameters:
         fixed["task"] = dataset
+    if "instant_first" in parameters:
+        fixed["instant_first"] = False
     if request.steps is not None:
         fixed |= {"steps": request.steps, "evaluate_every": max(1, request.steps // 10)}
     return fixed | row.changes
@@ -160,10 +201,19 @@ def _rates(method: str, preset: str, grid: Grid) -> tuple[float, ...]:
 
 
 def _candidate(
-    method: str, parameters: dict[str, Any], train: LabelledData, common: dict[str, Any]
+    method: str,
+    parameters: dict[str, Any],
+    train: LabelledData,
+    common: dict[str, Any],
+    *,
+    pooled: bool,
 ) -> Candidate:
     classifier = make_classifier(method, **parameters)
-    settings = classifier.settings_for(train.examples, len(set(train.labels)))
+    settings = classifier.settings_for(
+        train.examples,
+        len(set(train.labels)),
+        pooled=pooled and "pooling" in classifier.parameter_names(),
+    )
     # Through JSON, so that a configuration is the same before and after it is stored.
     configuration = json.loads(
         json.dumps({"method": method, "settings": asdict(settings), **common})

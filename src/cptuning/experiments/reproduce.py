@@ -10,7 +10,7 @@ import numpy as np
 from cptuning.errors import CPTuningError
 from cptuning.experiments.cells import PlannedCell
 from cptuning.experiments.directory import ResultDirectory
-from cptuning.experiments.planning import plan
+from cptuning.experiments.planning import left_out, plan
 from cptuning.experiments.report.rendering import write_report
 from cptuning.experiments.request import Request
 from cptuning.experiments.runners import RUNNERS
@@ -58,14 +58,20 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
     if request.report_only:
         return _report(request, say)
     trainer = CandidateTrainer.of(request)
-    planned = plan(request, trainer.backbone_facts)
+    backbone = trainer.backbone_facts
+    planned = plan(request, backbone)
+    if out := left_out(request, backbone):
+        say(
+            f"{backbone['name']} is read without a prompt, as sentence encoders are: "
+            f"left out are {', '.join(out)}."
+        )
     directory = ResultDirectory(request.output)
     if request.dry_run:
         say(workload(planned, directory, trainer).sentence(request.workers))
         return []
     if request.fast:
         say("This is the fast version: two splits, two learning rates, one batch size.")
-    directory.add_to_plan([one.cell for one in planned], trainer.backbone_facts)
+    directory.add_to_plan([one.cell for one in planned], backbone)
     if not all(directory.is_done(one.cell) for one in planned):
         RUNNERS[request.runner](request, planned, trainer)
     return _report(request, say)

@@ -69,11 +69,6 @@ class CandidateTrainer:
         from cptuning.training import Processes
 
         backbone = load_backbone(self.name)
-        if backbone.own_pooling is not None:
-            raise CPTuningError(
-                f"{self.name} is a sentence encoder: the paper's experiments prompt a masked "
-                "language model. Use one of those."
-            )
         backbone.model.to(Processes.find(self.device).device)  # type: ignore[arg-type]
         return backbone
 
@@ -85,15 +80,22 @@ class CandidateTrainer:
 
     @cached_property
     def backbone_facts(self) -> dict[str, Any]:
-        """What records say of the backbone, with the weights' hash."""
+        """What records say of the backbone, with the weights' hash.
+
+        It is ``"pooled"`` if it is read without a prompt.
+        """
         from cptuning.backbone import describe
 
         self._untrained()
-        weights = sha256()
-        for name, value in sorted(self._backbone.model.state_dict().items()):
+        backbone, weights = self._backbone, sha256()
+        for name, value in sorted(backbone.state_dict().items()):
             weights.update(name.encode("utf-8"))
             weights.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return describe(self._backbone) | {"weights": weights.hexdigest()}
+        if backbone.own_pooling is not None:
+            weights.update(repr(backbone.own_pooling).encode("utf-8"))
+        facts = describe(backbone) | {"weights": weights.hexdigest()}
+        reads_mask, _ = backbone.views("auto")
+        return facts if reads_mask else facts | {"pooled": True}
 
     def classifier(self, cell: Cell, candidate: Candidate) -> "TextClassifier":
         """The candidate's classifier on the untrained backbone."""
