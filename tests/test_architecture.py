@@ -29,6 +29,7 @@ ORDER = [
     "estimator",
     "registry",
     "reporting",
+    "cleaning",
     "cluster",
     "experiments",
     "serving",

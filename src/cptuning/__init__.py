@@ -5,14 +5,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cptuning.cleaning import check
     from cptuning.estimator import CPTuningClassifier
     from cptuning.registry import list_methods, load, make_classifier
 
-__all__ = ["CPTuningClassifier", "list_methods", "load", "make_classifier"]
+__all__ = ["CPTuningClassifier", "check", "list_methods", "load", "make_classifier"]
 
 # Looked up when first used: `import cptuning` costs nothing, and needs neither torch nor sklearn.
 _HOMES = {
     "CPTuningClassifier": "cptuning.estimator",
+    "check": "cptuning.cleaning",
     "list_methods": "cptuning.registry",
     "load": "cptuning.registry",
     "make_classifier": "cptuning.registry",

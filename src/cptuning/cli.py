@@ -12,6 +12,7 @@ import cptuning
 from cptuning.commands.add import add
 from cptuning.commands.app import app as page
 from cptuning.commands.backbones import backbones
+from cptuning.commands.check import check
 from cptuning.commands.compare import compare
 from cptuning.commands.console import prepare_libraries, say
 from cptuning.commands.demo import demo
@@ -91,7 +92,7 @@ def start(
 
 for command in (
     *(fit, predict, evaluate, explain, suggest, add, info, export, serve),
-    *(learning_curve, demo, methods, backbones, reproduce, compare),
+    *(check, learning_curve, demo, methods, backbones, reproduce, compare),
 ):
     app.command()(command)
 app.command("app")(page)

@@ -19,6 +19,12 @@ def test_repeats_and_contradictions_are_found():
     assert repeated_places(EXAMPLES) == [1]
 
 
+def test_case_and_punctuation_make_no_other_text_but_maybe_the_same_class():
+    check = ExamplesCheck.of([Example("Hello!", "In"), Example("hello", "in"), Example("b", "in")])
+    assert check.contradictions == {"Hello!": ["In", "in"]}
+    assert [(pair.label, pair.other) for pair in check.similar] == [("in", "In")]
+
+
 def test_classes_with_few_examples_are_named():
     assert ExamplesCheck.of([*EXAMPLES, Example("c", "x")]).small == {"y": 1}
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.app.conftest import FILMS, GOOD, PAIRS
 
+from cptuning.app.review import HeldOutAnswer, Review
 from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
@@ -116,11 +117,17 @@ class TestTraining:
         list(session.train().run())
         assert len(session.review.answers) == len(FILMS)
 
-    def test_doubtful_examples_are_those_answered_otherwise(self, trained):
-        doubtful = trained.review.doubtful(trained.examples)
-        assert all(a.answer != a.example.label for a in doubtful)
-        assert [a.own_probability for a in doubtful] == sorted(a.own_probability for a in doubtful)
-        assert trained.review.doubtful([]) == []
+    def test_doubtful_examples_are_those_whose_label_is_probably_wrong(self):
+        chances = {"b": 0.6, "c": 0.9, "d": 0.4}
+        review = Review(
+            (
+                *(HeldOutAnswer(Example(t, "x"), "y", 0.9, 0.1, p) for t, p in chances.items()),
+                HeldOutAnswer(Example("right", "x"), "x", 0.6, 0.6, 0.7),
+            )
+        )
+        examples = [answer.example for answer in review.answers]
+        assert [a.example.text for a in review.doubtful(examples)] == ["c", "b"]
+        assert [a.example.text for a in review.doubtful(examples[:1])] == ["b"]
 
 
 class TestTheModelKnowsTheList:

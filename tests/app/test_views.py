@@ -14,7 +14,7 @@ from cptuning.inference import Evidence, Reasons, Suggestion
 EVIL = "<script>alert(1)</script>"
 EVIL_QUOTES = "\"' onmouseover=alert(1) x="
 EXAMPLE = Example(EVIL, EVIL)
-DOUBT = HeldOutAnswer(EXAMPLE, EVIL, 0.9, 0.1)
+DOUBT = HeldOutAnswer(EXAMPLE, EVIL, 0.9, 0.1, 0.8)
 EVIL_EVIDENCE = Evidence(EVIL, EVIL, 0.5)
 EVIL_REASONS = Reasons([EVIL_EVIDENCE], against=EVIL_EVIDENCE)
 
@@ -44,8 +44,8 @@ def test_quotes_do_not_leave_an_attribute():
 
 
 def test_the_accuracy_has_its_interval_and_what_to_compare_it_with():
-    right = HeldOutAnswer(Example("a", "x"), "x", 0.9, 0.9)
-    wrong = HeldOutAnswer(Example("b", "y"), "x", 0.9, 0.1)
+    right = HeldOutAnswer(Example("a", "x"), "x", 0.9, 0.9, 0.0)
+    wrong = HeldOutAnswer(Example("b", "y"), "x", 0.9, 0.1, 0.8)
     shown = views.review_view(Review((right, right, right, wrong)), changes=2)
     assert "75 % accuracy" in shown
     assert "95 % interval 30 to 95 %, from 4 cross-fitted answers" in shown

@@ -25,7 +25,7 @@ def test_clean_data_has_no_oddities():
 
 
 def test_repeats_are_counted_and_contradictions_located():
-    rows = [("a", "x"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y"), ("b", "z")]
+    rows = [("a", "x"), ("a", "x"), ("a", "x"), ("b", "x"), ("B", "y"), ("c", "x"), ("c", "z")]
     repeated, contradiction = oddities(table(rows), "t.csv")
     assert repeated == "t.csv: 2 rows repeat a text and its label."
     assert contradiction == (

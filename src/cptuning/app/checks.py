@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cptuning.app.user_examples import Example, Text
+from cptuning.app.user_examples import Example, Text, examples_and_labels
+from cptuning.cleaning import SimilarLabels, same_texts, similar_labels
 from cptuning.errors import CPTuningError
 
 # A class with fewer examples is hard to learn.
@@ -21,6 +22,8 @@ class ExamplesCheck:
     """How many examples repeat an earlier one, text and label."""
     contradictions: dict[Text, list[str]]
     """Texts that have several labels."""
+    similar: list[SimilarLabels]
+    """Pairs of labels that may mean the same class."""
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> "ExamplesCheck":
@@ -30,13 +33,16 @@ class ExamplesCheck:
         >>> check.counts, check.repeated, check.contradictions
         ({'x': 2, 'y': 1}, 1, {'a': ['x', 'y']})
         """
-        labels: dict[Text, set[str]] = {}
-        for example in examples:
-            labels.setdefault(example.text, set()).add(example.label)
+        labels = {
+            examples[rows[0]].text: sorted({examples[row].label for row in rows})
+            for rows in _same_texts(examples)
+        }
+        counts = Counter(example.label for example in examples)
         return cls(
-            counts=dict(sorted(Counter(e.label for e in examples).items())),
-            repeated=len(examples) - len(set(examples)),
-            contradictions={t: sorted(under) for t, under in labels.items() if len(under) > 1},
+            counts=dict(sorted(counts.items())),
+            repeated=len(repeated_places(examples)),
+            contradictions={text: under for text, under in labels.items() if len(under) > 1},
+            similar=similar_labels(counts),
         )
 
     @property
@@ -73,10 +79,16 @@ def repeated_places(examples: Sequence[Example]) -> list[int]:
     >>> repeated_places([Example("a", "x"), Example("b", "x"), Example("a", "x")])
     [2]
     """
-    seen: set[Example] = set()
     places = []
-    for place, example in enumerate(examples):
-        if example in seen:
-            places.append(place)
-        seen.add(example)
-    return places
+    for rows in _same_texts(examples):
+        seen: set[str] = set()
+        for row in rows:
+            if examples[row].label in seen:
+                places.append(row)
+            seen.add(examples[row].label)
+    return sorted(places)
+
+
+def _same_texts(examples: Sequence[Example]) -> list[tuple[int, ...]]:
+    """The places of examples whose texts are the same up to case and punctuation."""
+    return [repeat.rows for repeat in same_texts(examples_and_labels(examples)[0])]

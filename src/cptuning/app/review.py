@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.app.user_examples import Example
+from cptuning.cleaning import LIKELY, ErrorEstimate
 from cptuning.inference import softmax
 from cptuning.reporting.metrics import ConfusionMatrix, wilson_interval
 
@@ -24,6 +25,8 @@ class HeldOutAnswer:
     """The probability of the answer."""
     own_probability: float
     """The probability of the example's own label."""
+    error_probability: float
+    """The probability that the example's label is wrong."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Review:
         shares = softmax(held_out.scores, held_out.temperature)
         classes = [str(label) for label in classifier.classes_]
         seen = [examples[row] for row in classifier.held_out_rows_]
+        errors = ErrorEstimate.of(held_out.scores, held_out.labels).probabilities
         return cls(
             tuple(
                 HeldOutAnswer(
@@ -46,8 +50,9 @@ class Review:
                     answer=classes[int(row.argmax())],
                     probability=float(row.max()),
                     own_probability=float(row[classes.index(example.label)]),
+                    error_probability=float(error),
                 )
-                for example, row in zip(seen, shares, strict=True)
+                for example, row, error in zip(seen, shares, errors, strict=True)
             )
         )
 
@@ -63,17 +68,18 @@ class Review:
         return wilson_interval(self.confusion.right, self.confusion.n)
 
     def doubtful(self, among: Sequence[Example]) -> list[HeldOutAnswer]:
-        """Examples whose label differs from the answer, the least probable label first.
+        """Examples whose label is probably wrong, the most probable error first.
 
         Only examples of ``among`` are listed: one that was relabelled is no longer doubtful.
         """
         there = set(among)
-        wrong = [a for a in self.answers if a.answer != a.example.label and a.example in there]
-        return sorted(wrong, key=_own_probability)[:MOST_DOUBTFUL]
+        likely = [a for a in self.answers if a.error_probability >= LIKELY]
+        wrong = [a for a in likely if a.answer != a.example.label and a.example in there]
+        return sorted(wrong, key=_error_probability, reverse=True)[:MOST_DOUBTFUL]
 
 
-def _own_probability(answer: HeldOutAnswer) -> float:
-    return answer.own_probability
+def _error_probability(answer: HeldOutAnswer) -> float:
+    return answer.error_probability
 
 
 @dataclass(frozen=True)

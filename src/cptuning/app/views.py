@@ -77,6 +77,8 @@ def _findings(check: ExamplesCheck) -> list[str]:
     more = len(check.contradictions) - _MOST_NAMED
     if more > 0:
         found.append(note(f"{_many(more, 'more text')} with several labels.", "warn"))
+    for pair in check.similar[:_MOST_NAMED]:
+        found.append(note(f"Are {pair.label} and {pair.other} the same class?", "warn"))
     if len(check.counts) == 1:
         found.append(note("There is only one class: add examples of another.", "warn"))
     if check.small:

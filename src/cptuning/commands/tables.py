@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cptuning.cleaning import same_texts
 from cptuning.commands.console import shown
 from cptuning.data import Table, read_table
 from cptuning.data.formats import file_name
@@ -62,19 +63,18 @@ def oddities(table: Table, path: str) -> list[str]:
     train.csv: 1 row repeats a text and its label.
     'hello' has the label 'a' in train.csv, line 2 and 'b' in train.csv, line 3.
     """
-    first: dict[str | tuple[str, str], tuple[Hashable, str]] = {}
-    seen: set[tuple[str | tuple[str, str], Hashable]] = set()
-    repeated, contradictions = 0, []
-    for text, label, where in zip(table.examples, labels_of(table), table.where, strict=True):
-        if (text, label) in seen:
-            repeated += 1
-            continue
-        seen.add((text, label))
-        label_before, where_before = first.setdefault(text, (label, where))
-        if label_before != label:
+    labels, repeated, contradictions = labels_of(table), 0, []
+    for repeat in same_texts(table.examples):
+        first: dict[Hashable, int] = {}
+        for row in repeat.rows:
+            first.setdefault(labels[row], row)
+        repeated += len(repeat.rows) - len(first)
+        if len(first) > 1:
+            (label, row), (other, other_row), *_ = first.items()
+            [text] = table.examples.take([row])
             contradictions.append(
-                f"{shown(text, 60)!r} has the label {label_before!r} in {where_before} "
-                f"and {label!r} in {where}"
+                f"{shown(text, 60)!r} has the label {label!r} in {table.where[row]} "
+                f"and {other!r} in {table.where[other_row]}"
             )
     lines = []
     empty = [
