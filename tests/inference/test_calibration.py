@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cptuning.inference import expected_calibration_error, fit_temperature, log_loss, softmax
+from cptuning.inference.calibration import prior_correction
 
 VALUES = st.floats(-2, 2).map(lambda x: round(x, 3))
 
@@ -128,3 +129,30 @@ def test_calibration_error_of_the_certain():
     assert expected_calibration_error(certain, np.array([True] * 4)) == 0
     assert expected_calibration_error(certain, np.array([False] * 4)) == 1
     assert expected_calibration_error(certain, np.array([True, False] * 2)) == 0.5
+
+
+def test_whole_weights_of_answers_count_as_copies():
+    rng = np.random.default_rng(0)
+    scores, labels = rng.normal(size=(30, 3)), rng.integers(0, 3, 30)
+    times = rng.integers(1, 4, 30)
+    copies = np.repeat(scores, times, axis=0), np.repeat(labels, times)
+    weights = times.astype(float)
+    assert fit_temperature(scores, labels, weights) == pytest.approx(fit_temperature(*copies))
+    found = log_loss(scores, labels, 0.7, weights)
+    assert found == pytest.approx(log_loss(*copies, 0.7))
+    ones = np.ones(30)
+    assert fit_temperature(scores, labels, ones) == fit_temperature(scores, labels)
+    assert log_loss(scores, labels, 0.7, ones) == log_loss(scores, labels, 0.7)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0, 3.0])
+def test_a_class_prior_is_bayes_rule(temperature):
+    rng = np.random.default_rng(0)
+    scores, old, new = rng.normal(size=(7, 4)), rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+    before = softmax(scores, temperature)
+    found = softmax(scores + prior_correction(new, old, temperature), temperature)
+    for row in range(7):
+        wanted = [before[row, c] * new[c] / old[c] for c in range(4)]
+        np.testing.assert_allclose(found[row], np.array(wanted) / sum(wanted))
+    same = scores + prior_correction(old, old, temperature)
+    np.testing.assert_array_equal(same, scores)

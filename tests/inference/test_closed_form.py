@@ -76,6 +76,75 @@ def test_leave_one_out_answers_are_those_of_refits(data, shrinkage):
         np.testing.assert_allclose(scores, slow, atol=1e-8)
 
 
+@st.composite
+def weighted(draw):
+    """The same, and whole weights."""
+    rows, labels = draw(labelled())
+    weights = draw(st.lists(st.integers(1, 4), min_size=len(rows), max_size=len(rows)))
+    return rows, labels, np.array(weights, float)
+
+
+def repeated(rows, labels, weights):
+    times = weights.astype(int)
+    return np.repeat(rows, times, axis=0), np.repeat(labels, times)
+
+
+@given(weighted(), shrinkages)
+def test_whole_weights_count_as_copies(data, shrinkage):
+    rows, labels, weights = data
+    queries = unit_rows(3, rows.shape[1], seed=100)
+    found = DiscriminantAnalysis(rows, labels, weights).discriminants(shrinkage).scores(queries)
+    copies = DiscriminantAnalysis(*repeated(rows, labels, weights))
+    np.testing.assert_allclose(found, copies.discriminants(shrinkage).scores(queries), atol=1e-8)
+    expected = [slow_scores(*repeated(rows, labels, weights), shrinkage, q) for q in queries]
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@given(weighted(), shrinkages)
+def test_weighted_leave_one_out_answers_are_those_of_weighted_refits(data, shrinkage):
+    rows, labels, weights = data
+    weights = weights / 2  # Halves, so that they are no numbers of copies.
+    analysis = DiscriminantAnalysis(rows, labels, weights)
+    for row, scores in zip(analysis.left_out, analysis.leave_one_out(shrinkage), strict=True):
+        others = np.arange(len(rows)) != row
+        refitted = DiscriminantAnalysis(rows[others], labels[others], weights[others])
+        np.testing.assert_allclose(
+            scores, refitted.discriminants(shrinkage).scores(rows[row]), atol=1e-8
+        )
+
+
+@given(labelled())
+def test_weights_of_one_change_no_bit(data):
+    rows, labels = data
+    plain, ones = DiscriminantAnalysis(rows, labels), np.ones(len(rows))
+    with_ones = DiscriminantAnalysis(rows, labels, ones)
+    assert with_ones.shrinkage == plain.shrinkage
+    assert with_ones.least_loss == plain.least_loss
+    np.testing.assert_array_equal(with_ones.leave_one_out(0.5), plain.leave_one_out(0.5))
+
+
+def test_weights_choose_the_shrinkage_and_the_temperature():
+    labels = np.arange(24) % 2
+    rows = unit_rows(24, 12, seed=3) + 0.5 * np.eye(12)[labels]
+    weights = np.random.default_rng(0).uniform(0.2, 3, 24)
+    analysis = DiscriminantAnalysis(rows, labels, weights)
+    losses = []
+    for shrinkage in SHRINKAGES:
+        scores = analysis.leave_one_out(shrinkage)
+        trial = analysis.trials[shrinkage]
+        assert trial.temperature == fit_temperature(scores, labels, weights)
+        losses.append(log_losses(scores, labels, trial.temperature))
+    means = [sum(w * x for w, x in zip(weights, own, strict=True)) / sum(weights) for own in losses]
+    assert analysis.least_loss == pytest.approx(min(means))
+    for shrinkage, own in zip(SHRINKAGES, losses, strict=True):
+        excess = own - losses[int(np.argmin(means))]
+        mean = np.average(excess, weights=weights)
+        variance = sum(weights * (excess - mean) ** 2) / (sum(weights) - 1)
+        if mean <= (variance / sum(weights)) ** 0.5 + 1e-9:
+            assert analysis.shrinkage == shrinkage
+            break
+
+
 @pytest.mark.parametrize(("n", "d"), [(8, 40), (30, 12), (24, 24)])
 def test_the_shrinkage_is_the_largest_within_a_standard_error_of_the_best_refits(n, d):
     for seed in range(5):

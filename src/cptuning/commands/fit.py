@@ -56,6 +56,18 @@ def fit(
         int, typer.Option(metavar="N", help="The number of folds for cross-fitting.")
     ] = 2,
     unknown_threshold: options.UnknownThreshold = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="balanced|WEIGHTS",
+            help="What the examples of each class count: balanced, or such as spam=5,ham=1.",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with what each example counts."),
+    ] = None,
+    class_prior: options.ClassPrior = None,
     settings: options.Settings = None,
     init_from: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Start from another model's weights.")
@@ -74,6 +86,10 @@ def fit(
     from cptuning.registry import make_classifier
     from cptuning.storage import check_place
 
+    if class_prior is not None and method != "cp-tuning":
+        raise CPTuningError(
+            f"--class-prior is for the method cp-tuning: leave it out with {method}."
+        )
     for option, given in {"--task": task, "--label-words": label_words}.items():
         if given is not None and method == "cp-tuning":
             raise CPTuningError(
@@ -93,6 +109,7 @@ def fit(
         verbose=not quiet,
         checkpoint_dir=checkpoints,
         **options.parse_threshold(unknown_threshold),
+        **options.parse_weights(class_weight, class_prior),
         **options.parse_settings(settings, method)
         | options.parse_prompt(task, template, label_words),
     )
@@ -108,7 +125,9 @@ def fit(
             say(notice)
         classifier.set_params(callbacks=[_notices()])
     try:
-        training = classifier.prepare(**data.arguments(), init_from=init_from)
+        training = classifier.prepare(
+            **data.arguments(), init_from=init_from, sample_weight=data.weights(weight)
+        )
         if not quiet and training.settings.steps > 0:
             seconds = classifier.fit_seconds(training)
             say(f"Training will take about {format_duration(seconds)}.")
@@ -178,6 +197,22 @@ class _Data:
             "y_dev": self.dev_labels,
             "unlabeled": self.unlabeled.examples if self.unlabeled else None,
         }
+
+    def weights(self, column: str | None) -> list[float] | None:
+        """What each example counts, from a column of the training file."""
+        if column is None:
+            return None
+        weights = []
+        for row, where in zip(self.train.rows, self.train.where, strict=True):
+            if column not in row:
+                raise CPTuningError(f"{self.path} has no column {column!r}: see --weight.")
+            try:
+                weights.append(float(row[column]))
+            except (TypeError, ValueError):
+                raise CPTuningError(
+                    f"{where}: the weight {row[column]!r} is not a number."
+                ) from None
+        return weights
 
     def lines(self) -> list[str]:
         lines = [described(self.train, self.path)]

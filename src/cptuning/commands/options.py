@@ -68,6 +68,14 @@ UnknownThreshold = Annotated[
         help='Answer "unknown" if the similarity to every example is below this; auto chooses it.',
     ),
 ]
+ClassPrior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARES",
+        help="The share of each class among the texts to come, such as spam=0.02,ham=0.98: the "
+        "probabilities are corrected for it.",
+    ),
+]
 Device = Annotated[
     str, typer.Option(metavar="NAME", help="The device: auto, cpu, cuda, cuda:1 and so on.")
 ]
@@ -93,6 +101,8 @@ _NOT_SET = (
     "verbose",
     "callbacks",
     "checkpoint_dir",
+    "class_weight",
+    "class_prior",
 )
 
 
@@ -138,6 +148,42 @@ def parse_prompt(task: str | None, template: str | None, label_words: str | None
         words = {label.strip(): word.strip() for label, _, word in pairs}
     given = {"task": task, "template": template, "label_words": words}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def parse_by_label(option: str, given: str | None) -> dict[str, float] | None:
+    """The numbers by label in ``label=number,…``; a label may contain "=", but no comma.
+
+    >>> parse_by_label("--class-prior", "spam=0.1,ham=0.9")
+    {'spam': 0.1, 'ham': 0.9}
+    """
+    if given is None:
+        return None
+    numbers = {}
+    for word in given.split(","):
+        label, _, number = word.rpartition("=")
+        try:
+            numbers[label.strip()] = float(number)
+        except ValueError:
+            label = ""
+        if not label.strip():
+            raise CPTuningError(
+                f"{option} is {given!r}: write LABEL=NUMBER for each label, such as a=0.2,b=0.8."
+            )
+    return numbers
+
+
+def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str, Any]:
+    """The parameters ``class_weight`` and ``class_prior``, if they are given.
+
+    >>> parse_weights("balanced", None)
+    {'class_weight': 'balanced'}
+    """
+    if class_weight == "balanced":
+        weight: Any = class_weight
+    else:
+        weight = parse_by_label("--class-weight", class_weight)
+    found = {"class_weight": weight, "class_prior": parse_by_label("--class-prior", class_prior)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:

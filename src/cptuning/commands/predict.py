@@ -55,6 +55,7 @@ def predict(
     ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
+    class_prior: options.ClassPrior = None,
     runner: Annotated[
         str,
         typer.Option(
@@ -79,6 +80,11 @@ def predict(
     again.
     """
     if runner == "ray":
+        if class_prior is not None:
+            raise CPTuningError(
+                "--class-prior is not for --runner ray: "
+                "fit the model with it, and it is a part of the model."
+            )
         from cptuning.cluster.prediction import PredictionJob
 
         _require_folders(file, output, format)
@@ -99,6 +105,9 @@ def predict(
     into, outof = _formats(file, output, format)
     began = time.monotonic()
     predictor = load_predictor(model)
+    if class_prior is not None:
+        shares = options.parse_by_label("--class-prior", class_prior)
+        predictor = predictor.with_class_prior(shares)
     answers = PredictionColumns(predictor, probabilities, neighbours)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()

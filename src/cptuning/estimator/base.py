@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from cptuning.data import Examples, LabelSpace, as_examples, as_labels
+from cptuning.data.weights import as_sample_weights, class_weights
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
@@ -33,6 +34,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     """A classifier of texts, or of pairs of texts, from a few labelled examples."""
 
     uses_unlabeled: ClassVar[bool] = False
+    class_weight: Any
 
     def fit(
         self,
@@ -42,14 +44,17 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         y_dev: Any = None,
         unlabeled: Any = None,
         init_from: "TextModel | str | Path | None" = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from labelled texts, or pairs of texts.
 
         ``X_dev``, ``y_dev`` choose the weights and calibrate the probabilities. ``unlabeled``
         texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
         model, or the folder of one, whose weights are the start (transfer).
+        ``sample_weight`` has what each example counts; one of weight 0 is left out.
         """
-        return self.fit_prepared(self.prepare(X, y, X_dev, y_dev, unlabeled, init_from))
+        training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from, sample_weight)
+        return self.fit_prepared(training)
 
     def estimate_seconds(
         self,
@@ -59,9 +64,10 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         y_dev: Any = None,
         unlabeled: Any = None,
         init_from: "TextModel | str | Path | None" = None,
+        sample_weight: Any = None,
     ) -> float:
         """How long ``fit`` would take on this machine at most; two steps are made to find out."""
-        training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from)
+        training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from, sample_weight)
         return self.fit_seconds(training)
 
     def prepare(
@@ -72,14 +78,16 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         y_dev: Any = None,
         unlabeled: Any = None,
         init_from: "TextModel | str | Path | None" = None,
+        sample_weight: Any = None,
     ) -> "Training[Any] | InstantTraining":
         """What ``fit`` trains: the data, checked; the settings; the backbone, loaded.
 
         To know how long a fit will take without loading everything twice, pass the result to
         ``fit_seconds``, then to ``fit_prepared``.
         """
-        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled)
+        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled, sample_weight)
         settings = self._settings(split.train.examples, label_space)
+        split = self._with_class_weights(split, settings, label_space)
         if init_from is None and self._needs_no_torch(settings):
             from cptuning.methods.instant import InstantTraining
 
@@ -162,20 +170,41 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return self.settings_for(examples, len(label_space))
 
     def _data(
-        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any
+        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any, sample_weight: Any
     ) -> "tuple[LabelSpace, Split]":
         """What is trained on, checked: the classes, the labelled, dev and unlabelled examples."""
         from cptuning.methods.training import LabelledExamples, Split
 
         examples = as_examples(X)
         labels = as_labels(y, len(examples))
+        weights = as_sample_weights(sample_weight, len(examples))
+        if weights is not None and not weights.all():
+            counted = np.flatnonzero(weights)
+            examples, weights = examples.take(counted), weights[counted]
+            labels = [labels[row] for row in counted]
         label_space = LabelSpace.from_labels(labels)
         self._check(label_space, labels)
         dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
         if more is not None and not self.uses_unlabeled:
             _log.warning("The method %s does not use texts without labels.", self.method)
-        return label_space, Split(LabelledExamples(examples, label_space.encode(labels)), dev, more)
+        train = LabelledExamples(examples, label_space.encode(labels), weights, weights)
+        return label_space, Split(train, dev, more)
+
+    def _with_class_weights(
+        self, split: "Split", settings: Any, label_space: LabelSpace
+    ) -> "Split":
+        """The examples with the weights of their classes; no weights if all are 1."""
+        train, dev = split.train, split.dev
+        of_classes = class_weights(self.class_weight, label_space, train.labels, train.weights)
+        if of_classes is not None:
+            own = np.ones(len(train.labels)) if train.weights is None else train.weights
+            weights = own * of_classes[train.labels]
+            # Balanced batches have as many of each class already.
+            balances = isinstance(self.class_weight, str) and settings.batches == "balanced"
+            train = replace(train, weights=weights, loss_weights=own if balances else weights)
+            dev = dev and replace(dev, weights=of_classes[dev.labels])
+        return replace(split, train=train.without_ones(), dev=dev and dev.without_ones())
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         if len(label_space.classes) < 2:

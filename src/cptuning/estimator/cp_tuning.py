@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from math import isfinite
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sklearn.base import TransformerMixin
 
 from cptuning.data import Examples, LabelSpace
+from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.parameters import described
@@ -18,6 +19,7 @@ from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings, setti
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
+    from cptuning.methods.fit_result import FitResult
     from cptuning.methods.training import Split
     from cptuning.training import Callback
 
@@ -59,7 +61,14 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             "float, 'auto' or None",
             'A similarity between -1 and 1 below which a text is "unknown"; "auto", the one that '
             "refuses one in twenty of the held-out examples; or None, which refuses nothing.",
-        )
+        ),
+        "class_prior": (
+            "dict, array-like or None",
+            "The share of each class among the texts to come, where they are not equally frequent, "
+            "by label or in the order of ``classes_``. The probabilities are corrected for it by "
+            'Bayes\' rule. None assumes equal shares or, with ``inference="knn"``, those of the '
+            "examples. ``set_class_prior`` changes it without a fit.",
+        ),
     }
     uses_unlabeled = True
     predictor_: EmbeddingPredictor
@@ -77,6 +86,8 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
         verbose: bool = True,
         callbacks: "Sequence[Callback] | None" = None,
+        class_weight: "dict[Any, float] | Literal['balanced'] | None" = None,
+        class_prior: "dict[Any, float] | Sequence[float] | None" = None,
         checkpoint_dir: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
         template: str | None = None,
@@ -123,10 +134,25 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         for name in self.parameter_names():
             setattr(self, name, given[name])
 
+    def set_class_prior(self, class_prior: Any) -> Self:
+        """Correct the answers for texts among which the classes have these shares; None for as is.
+
+        They are a dictionary from labels to numbers, or numbers in the order of ``classes_``, that
+        add up to 1.
+        """
+        self._fitted()
+        self.predictor_ = self.predictor_.with_class_prior(class_prior)
+        self.class_prior = class_prior
+        return self
+
+    def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
+        super()._keep(fitted, label_space)
+        self.predictor_ = self.predictor_.with_class_prior(self.class_prior)
+
     def _data(
-        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any
+        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any, sample_weight: Any
     ) -> "tuple[LabelSpace, Split]":
-        label_space, split = super()._data(X, y, X_dev, y_dev, unlabeled)
+        label_space, split = super()._data(X, y, X_dev, y_dev, unlabeled, sample_weight)
         if (
             self.unknown_threshold == "auto"
             and split.dev is None
@@ -175,6 +201,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         super()._check(label_space, labels)
+        as_class_prior(self.class_prior, label_space)
         threshold: Any = self.unknown_threshold
         is_similarity = isinstance(threshold, Real) and isfinite(float(threshold))
         if not (threshold is None or threshold == "auto" or is_similarity):

@@ -23,13 +23,31 @@ def softmax(scores: "Scores", temperature: float) -> "Scores":
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def log_loss(scores: "Scores", labels: "IntArray", temperature: float) -> float:
+def prior_correction(
+    class_prior: "Scores", training_prior: "Scores", temperature: float
+) -> "Scores":
+    """What to add to class scores for probabilities under another distribution of the classes.
+
+    By Bayes' rule p'(c|x) ∝ p(c|x) π'(c) / π(c), with π the distribution that the scores assume.
+    As p(c|x) ∝ exp(s / T), that is s'(c) = s(c) + T log(π'(c) / π(c)).
+
+    >>> even = np.array([0.5, 0.5])
+    >>> scores = np.array([[1.0, 0.0]]) + prior_correction(np.array([0.1, 0.9]), even, 1.0)
+    >>> softmax(scores, 1.0).round(3).tolist()  # e : 1 becomes 0.1 e : 0.9
+    [[0.232, 0.768]]
+    """
+    return np.asarray(temperature * np.log(class_prior / training_prior))
+
+
+def log_loss(
+    scores: "Scores", labels: "IntArray", temperature: float, weights: "Scores | None" = None
+) -> float:
     """The mean negative log-probability of the true classes.
 
     >>> round(log_loss(np.array([[1.0, 1.0]]), np.array([0]), temperature=1.0), 4)
     0.6931
     """
-    return float(np.mean(log_losses(scores, labels, temperature)))
+    return float(np.average(log_losses(scores, labels, temperature), weights=weights))
 
 
 def log_losses(scores: "Scores", labels: "IntArray", temperature: float) -> "Scores":
@@ -42,12 +60,13 @@ def log_losses(scores: "Scores", labels: "IntArray", temperature: float) -> "Sco
     return np.asarray(_log_sum_exp(logits) - logits[np.arange(len(labels)), labels])
 
 
-def fit_temperature(scores: "Scores", labels: "IntArray") -> float:
+def fit_temperature(scores: "Scores", labels: "IntArray", weights: "Scores | None" = None) -> float:
     """The temperature under which held-out labels are the most likely.
 
     The scores must come from examples that the model did not train on. If a handful of examples
     are all answered correctly, the best temperature would be zero and every answer certain; one
-    imagined half-right answer (a label smoothing of 1 / (n + 1)) keeps it modest.
+    imagined half-right answer (a label smoothing of 1 / (n + 1)) keeps it modest. An answer with a
+    weight counts as so many.
 
     >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     >>> warm = fit_temperature(scores, np.array([0, 1, 1]))    # one of three is wrong
@@ -55,13 +74,15 @@ def fit_temperature(scores: "Scores", labels: "IntArray") -> float:
     >>> cold < warm
     True
     """
-    doubt = 1.0 / (len(scores) + 1)
+    weights = np.ones(len(scores)) if weights is None else weights
+    doubt = 1.0 / (weights.sum() + 1)
     rows = np.arange(len(labels))
     wanted = (1 - doubt) * scores[rows, labels] + doubt * scores.mean(axis=1)
 
     def loss(log_temperature: float) -> float:
         temperature = float(np.exp(log_temperature))
-        return float(np.mean(_log_sum_exp(scores / temperature) - wanted / temperature))
+        losses = _log_sum_exp(scores / temperature) - wanted / temperature
+        return float(np.average(losses, weights=weights))
 
     # The loss is convex in 1/T, so it has one valley: golden-section search finds it.
     low, high = np.log(_RANGE)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cptuning.backbone.joined_views import Views
 from cptuning.data import stratified_folds, stratified_sample
-from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis
+from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis, Floats
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -94,7 +94,13 @@ def _choice(analyses: Sequence[DiscriminantAnalysis]) -> tuple[int, float]:
     return candidate, analyses[candidate].shrinkage
 
 
-def choice_of_weights(read: "FloatArray", views: Views, labels: "IntArray") -> LeaveOneOut:
-    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out."""
+def choice_of_weights(
+    read: "FloatArray", views: Views, labels: "IntArray", weights: "Floats | None" = None
+) -> LeaveOneOut:
+    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out.
+
+    ``weights`` are those of the rows.
+    """
     candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
-    return LeaveOneOut([DiscriminantAnalysis(one.embeddings(read), labels) for one in candidates])
+    analyses = [DiscriminantAnalysis(one.embeddings(read), labels, weights) for one in candidates]
+    return LeaveOneOut(analyses)

@@ -60,6 +60,13 @@ class Trial:
 
     temperature: float
     losses: Matrix
+    weights: Matrix
+    """What each answer counts."""
+
+    @property
+    def mean_loss(self) -> float:
+        """The weighted mean of the losses."""
+        return float(np.average(self.losses, weights=self.weights))
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class _Projected:
     """What the scores of some rows need that is the same for every shrinkage."""
 
     labels: "IntArray"
+    weights: Matrix
     residual_squares: Matrix
     """The squared distance of each row to its class mean."""
     squares: Matrix
@@ -93,27 +101,36 @@ class DiscriminantAnalysis:
     smaller of the two dimensions, gives P for every γ, and leaving a row out is an update of rank
     one.
 
+    With ``weights``, all above zero, a row counts as so many copies of it would: in means, scatter
+    and numbers of rows. To leave it out is to leave out all of its weight.
+
     >>> rows, labels = np.array([[0.8, 0.6], [0.8, -0.6], [0.6, 0.8], [0.6, -0.8]]), [0, 0, 1, 1]
     >>> lda = DiscriminantAnalysis(rows, np.array(labels))
     >>> lda.discriminants(shrinkage=0.5).scores(rows).argmax(axis=1).tolist()
     [0, 0, 1, 1]
     """
 
-    def __init__(self, embeddings: Floats, labels: "IntArray") -> None:
+    def __init__(
+        self, embeddings: Floats, labels: "IntArray", weights: Floats | None = None
+    ) -> None:
         self.labels = labels
+        self.weights = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
         self.counts = np.bincount(labels)
         self._embeddings = embeddings
         self._present = np.flatnonzero(self.counts)
+        self._class_weights = np.bincount(labels, self.weights)
+        self._weight = float(self.weights.sum())
         sums = np.zeros((len(self.counts), embeddings.shape[1]))
         for part in _blocks(len(labels)):
-            np.add.at(sums, labels[part], embeddings[part].astype(np.float64))
-        self._centre = sums.sum(axis=0) / len(labels)
-        self._means = sums / np.maximum(self.counts, 1)[:, None]
+            rows = self.weights[part, None] * embeddings[part].astype(np.float64)
+            np.add.at(sums, labels[part], rows)
+        self._centre = sums.sum(axis=0) / self._weight
+        self._means = sums / np.where(self.counts > 0, self._class_weights, 1.0)[:, None]
         self._means[self._present] -= self._centre
         squares = [(self._residuals(part) ** 2).sum(axis=1) for part in _blocks(len(labels))]
         self._squares = np.concatenate(squares)
-        self._spread = float(self._squares.sum())
-        self._total = self._spread + float(self.counts @ (self._means**2).sum(axis=1))
+        self._spread = float((self.weights * self._squares).sum())
+        self._total = self._spread + float(self._class_weights @ (self._means**2).sum(axis=1))
         self._eigenvalues, self._basis = self._eigenbasis()
 
     @cached_property
@@ -130,46 +147,51 @@ class DiscriminantAnalysis:
         """
         if len(self.left_out) == 0:
             return SHRINKAGES[0]
-        losses = np.stack([trial.losses for trial in self.trials.values()])
-        excess = losses - losses[losses.mean(axis=1).argmin()]
-        errors = excess.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
-        return SHRINKAGES[int((excess.mean(axis=1) <= errors + _SAME_LOSS).argmax())]
+        trials = list(self.trials.values())
+        losses, weights = np.stack([trial.losses for trial in trials]), trials[0].weights
+        excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
+        means = np.average(excess, axis=1, weights=weights)
+        squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
+        n = weights.sum()
+        errors = np.sqrt(squares / max(n - 1, _NO_SPREAD)) / np.sqrt(n)
+        return SHRINKAGES[int((means <= errors + _SAME_LOSS).argmax())]
 
     @property
     def least_loss(self) -> float:
         """The mean log-loss of the best leave-one-out answers; 0 if nothing can be left out."""
         if len(self.left_out) == 0:
             return 0.0
-        return min(float(trial.losses.mean()) for trial in self.trials.values())
+        return min(trial.mean_loss for trial in self.trials.values())
 
     @cached_property
     def trials(self) -> "dict[float, Trial]":
         """How well each shrinkage answers rows that are left out."""
         rows = self.left_out
         if len(rows) == 0:
-            return dict.fromkeys(SHRINKAGES, Trial(1.0, np.empty(0)))
+            return dict.fromkeys(SHRINKAGES, Trial(1.0, np.empty(0), np.empty(0)))
         rows = rows[stratified_sample(self.labels[rows], MOST_ANSWERS, seed=0)]
         parts = [self._projected(rows[part]) for part in _blocks(len(rows))]
-        trials = {}
+        trials, labels, weights = {}, self.labels[rows], self.weights[rows]
         for shrinkage in SHRINKAGES:
-            scores, labels = self._left_out_scores(parts, shrinkage), self.labels[rows]
-            temperature = fit_temperature(scores, labels)
-            trials[shrinkage] = Trial(temperature, log_losses(scores, labels, temperature))
+            scores = self._left_out_scores(parts, shrinkage)
+            temperature = fit_temperature(scores, labels, weights)
+            losses = log_losses(scores, labels, temperature)
+            trials[shrinkage] = Trial(temperature, losses, weights)
         return trials
 
     def restricted(self, rows: "IntArray") -> "DiscriminantAnalysis":
         """The analysis of some of the rows alone."""
-        return DiscriminantAnalysis(self._embeddings[rows], self.labels[rows])
+        return DiscriminantAnalysis(self._embeddings[rows], self.labels[rows], self.weights[rows])
 
     def discriminants(self, shrinkage: float) -> Discriminants:
         """The score of each class as a function of the embedding."""
-        [ratio] = self._ratios(np.array([self._spread]), len(self.labels), shrinkage)
+        [ratio] = self._ratios(np.array([self._spread]), self._weight, shrinkage)
         weights = 1 / (1 + ratio * self._eigenvalues)
-        means, counts = self._means[self._present], self.counts[self._present]
+        means, counts = self._means[self._present], self._class_weights[self._present]
         directions = means - ((means @ self._basis) * (1 - weights)) @ self._basis.T
-        noise = (weights @ self._eigenvalues) / max(len(self.labels) - len(counts), 1)
+        noise = (weights @ self._eigenvalues) / max(self._weight - len(counts), 1)
         offsets = (noise / counts - (means * directions).sum(axis=1)) / 2
-        [variance] = _variances(np.array([self._total]), len(self.labels))
+        [variance] = _variances(np.array([self._total]), self._weight)
         directions = (directions - directions.mean(axis=0)) / variance
         offsets = (offsets - offsets.mean()) / variance - directions @ self._centre
         all_directions = np.zeros_like(self._means)
@@ -200,20 +222,27 @@ class DiscriminantAnalysis:
         squares = (x**2).sum(axis=1)
         distances = squares[:, None] - 2 * x @ means.T + (means**2).sum(axis=1)
         return _Projected(
-            self.labels[rows], self._squares[rows], squares, distances, x @ self._basis
+            self.labels[rows],
+            self.weights[rows],
+            self._squares[rows],
+            squares,
+            distances,
+            x @ self._basis,
         )
 
     def _scores_without_each(self, rows: "_Projected", shrinkage: float) -> Matrix:
         """The scores for the classes that have examples.
 
-        With r a row minus its class mean and a = n / (n - 1) for a class of n rows, leaving the
-        row out takes a r rᵀ from S, and the row is then a r away from its class mean.
+        With r a row minus its class mean, w its weight and a = n / (n - w) for a class of weight
+        n, leaving the row out takes w a r rᵀ from S, and the row is then a r away from its class
+        mean.
         """
-        labels, x, counts = rows.labels, rows.coordinates, self.counts
+        labels, x, counts = rows.labels, rows.coordinates, self._class_weights
         means = self._projected_means
-        a = counts[labels] / (counts[labels] - 1)
-        n = len(self.labels) - 1
-        ratios = self._ratios(self._spread - a * rows.residual_squares, n, shrinkage)
+        a = counts[labels] / (counts[labels] - rows.weights)
+        lost = rows.weights * a
+        n = self._weight - rows.weights
+        ratios = self._ratios(self._spread - lost * rows.residual_squares, n, shrinkage)
         weights = 1 / (1 + ratios[:, None] * self._eigenvalues)
         # First under a metric in which only t is without the row. S spans r, but not all of x - μ.
         distances = rows.distances - _distances(x, means, 1 - weights)
@@ -224,22 +253,24 @@ class DiscriminantAnalysis:
         distances[own], products[own] = a**2 * length, a * length
         # Then with S without the row, by the Sherman-Morrison formula.
         # Rounding must not take its denominator below the least that it can be.
-        least = 1 / (1 + ratios * a * rows.residual_squares)
-        gain = ratios * a / np.maximum(1 - ratios * a * length, least)
+        least = 1 / (1 + ratios * lost * rows.residual_squares)
+        gain = ratios * lost / np.maximum(1 - ratios * lost * length, least)
         distances += gain[:, None] * products**2
-        within = weights @ self._eigenvalues - a * length
-        within += gain * ((weights * r) ** 2 @ self._eigenvalues - a * length**2)
-        noise = within / max(n - len(means), 1)
-        remaining = counts[self._present] - (self._present == labels[:, None])
+        within = weights @ self._eigenvalues - lost * length
+        within += gain * ((weights * r) ** 2 @ self._eigenvalues - lost * length**2)
+        noise = within / np.maximum(n - len(means), 1)
+        own_weight = rows.weights[:, None] * (self._present == labels[:, None])
+        remaining = counts[self._present] - own_weight
         scores = (noise[:, None] / remaining - distances) / 2
-        scores /= _variances(self._total - (n + 1) / n * rows.squares, n)[:, None]
+        total = self._total - rows.weights * ((n + rows.weights) / n) * rows.squares
+        scores /= _variances(total, n)[:, None]
         return np.asarray(scores - scores.mean(axis=1, keepdims=True))
 
     @cached_property
     def _projected_means(self) -> Matrix:
         return np.asarray(self._means[self._present] @ self._basis)
 
-    def _ratios(self, traces: Matrix, n_rows: int, shrinkage: float) -> Matrix:
+    def _ratios(self, traces: Matrix, n_rows: float | Matrix, shrinkage: float) -> Matrix:
         """For some traces of S, what S is multiplied by: P = (I + ratio S)⁻¹."""
         has_spread = traces > _NO_SPREAD * n_rows
         targets = np.where(has_spread, shrinkage * traces / len(self._centre), 1.0)
@@ -251,21 +282,25 @@ class DiscriminantAnalysis:
     def _residuals(self, rows: slice) -> Matrix:
         return np.asarray(self._centred(rows) - self._means[self.labels[rows]])
 
+    def _weighted_residuals(self, rows: slice) -> Matrix:
+        """Rows whose sum of squares is S."""
+        return np.asarray(np.sqrt(self.weights[rows, None]) * self._residuals(rows))
+
     def _eigenbasis(self) -> tuple[Matrix, Matrix]:
         """The eigenvalues of S that are not zero, and their eigenvectors as columns."""
         n, d = self._embeddings.shape
         if n < d:
-            residuals = self._residuals(slice(n))
+            residuals = self._weighted_residuals(slice(n))
             values, vectors = np.linalg.eigh(residuals @ residuals.T)
         else:
-            blocks = (self._residuals(part) for part in _blocks(n))
+            blocks = (self._weighted_residuals(part) for part in _blocks(n))
             values, vectors = np.linalg.eigh(sum(block.T @ block for block in blocks))
         kept = values > values[-1] * max(n, d) * np.finfo(np.float64).eps
         values, vectors = values[kept], vectors[:, kept]
         return values, residuals.T @ vectors / np.sqrt(values) if n < d else vectors
 
 
-def _variances(traces: Matrix, n_rows: int) -> Matrix:
+def _variances(traces: Matrix, n_rows: float | Matrix) -> Matrix:
     """The mean squared distance to the centre, or 1 if it is zero, for some traces of a scatter."""
     return np.where(traces > _NO_SPREAD * n_rows, traces / n_rows, 1.0)
 

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from cptuning.data import AddedExamples, Examples, LabelSpace, as_examples, as_labels
+from cptuning.data.weights import Weights, as_class_prior
 from cptuning.errors import CPTuningError
-from cptuning.inference.calibration import softmax
+from cptuning.inference.calibration import prior_correction, softmax
 from cptuning.inference.familiarity import familiarity
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
 from cptuning.inference.scoring import Inference, Scores, class_scores, close_calls
@@ -84,6 +85,8 @@ class Predictor(ABC):
     """The labelled examples that answers rest on, if they do."""
     second_look: SecondLook | None
     """What re-encodes close calls, if the model is quantized."""
+    class_prior: Weights | None
+    """The share of each class that the probabilities are corrected for."""
 
     @abstractmethod
     def answer(self, X: Any) -> Answered:
@@ -137,6 +140,12 @@ class Predictor(ABC):
         """Which of some labelled examples the model does not know yet, each of them once."""
         raise CPTuningError(_NEEDS_TRAINING)
 
+    def with_class_prior(self, class_prior: Any) -> "Predictor":
+        """The same model for texts among which the classes have these shares, or None."""
+        raise CPTuningError(
+            f"{_NEEDS_NEARNESS} class_prior can't correct its probabilities: use method cp-tuning."
+        )
+
     def explain(self, X: Any, k: int = 3) -> list[Reasons]:
         """The k nearest labelled examples of each text that are of the class it is given."""
         answered = self.answer(X)
@@ -167,6 +176,7 @@ class HeadPredictor(Predictor):
     unknown_threshold = None
     support = None
     second_look = None
+    class_prior = None
 
     @property
     def encoder(self) -> Encoder:  # type: ignore[override]
@@ -208,6 +218,8 @@ class EmbeddingPredictor(Predictor):
     temperature: float
     unknown_threshold: float | None = None
     second_look: SecondLook | None = None
+    class_prior: Weights | None = None
+    """The share of each class among the texts to answer; None: as the inference assumes."""
 
     @property
     def is_pair(self) -> bool:
@@ -227,7 +239,35 @@ class EmbeddingPredictor(Predictor):
     def scores(self, embeddings: FloatArray) -> Scores:
         """The class scores of embeddings."""
         n_classes = len(self.label_space.classes)
-        return class_scores(embeddings, self.support, n_classes, self.inference, self.k)
+        scores = class_scores(embeddings, self.support, n_classes, self.inference, self.k)
+        correction = self._prior_correction
+        return scores if correction is None else scores + correction
+
+    @property
+    def _prior_correction(self) -> Scores | None:
+        """What ``class_prior`` adds to the scores.
+
+        Neighbours vote in proportion to their number and weight; by class means and discriminants
+        all classes are equally likely. A class that was added later is as likely as it was.
+        """
+        if self.class_prior is None:
+            return None
+        n = len(self.label_space)
+        assumed = np.full(n, 1 / n)
+        if self.inference == "knn":
+            counts = np.bincount(self.support.labels, self.support.weights, minlength=n)
+            assumed = counts / counts.sum()
+        prior = assumed.copy()
+        named = len(self.class_prior)
+        prior[:named] = self.class_prior * assumed[:named].sum()
+        return prior_correction(prior, assumed, self.temperature)
+
+    def with_class_prior(self, class_prior: Any) -> "EmbeddingPredictor":
+        """The same model for texts among which the classes have these shares, or None.
+
+        They are given by label in a dictionary, or in the order of the classes.
+        """
+        return replace(self, class_prior=as_class_prior(class_prior, self.label_space))
 
     def decision_scores(self, X: Any) -> Scores:
         """Votes or similarities."""
@@ -249,7 +289,13 @@ class EmbeddingPredictor(Predictor):
         if self.second_look is None:
             return np.empty(0, np.int64)
         return close_calls(
-            embeddings, scores, self.support, self.inference, self.k, self.second_look.clear_lead
+            embeddings,
+            scores,
+            self.support,
+            self.inference,
+            self.k,
+            self.second_look.clear_lead,
+            self._prior_correction,
         )
 
     def answer(self, X: Any) -> Answered:
@@ -335,4 +381,8 @@ class EmbeddingPredictor(Predictor):
         left = np.unique(support.labels)  # in the classes' own order
         support = replace(support, labels=np.searchsorted(left, support.labels))
         classes = tuple(self.label_space.classes[number] for number in left)
-        return replace(self, support=support, label_space=LabelSpace(classes))
+        prior = self.class_prior
+        if prior is not None:
+            prior = prior[left[left < len(prior)]]
+            prior = prior / prior.sum() if len(prior) else None
+        return replace(self, support=support, label_space=LabelSpace(classes), class_prior=prior)

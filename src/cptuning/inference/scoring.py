@@ -34,8 +34,9 @@ def class_scores(
 def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) -> Scores:
     """The similarity-weighted votes of the k nearest examples, as a share of k.
 
-    A vote weighs (1 + similarity) / 2, which is never negative. Of classes with equal votes the
-    one with the nearest example wins: nearness raises votes by less than any real difference.
+    A vote weighs (1 + similarity) / 2, which is never negative, times the example's own weight. Of
+    classes with equal votes the one with the nearest example wins: nearness raises votes by less
+    than any real difference.
 
     >>> from cptuning.data import Examples
     >>> support = SupportSet(Examples(("a", "b", "c")), np.eye(3, dtype=np.float32),
@@ -44,18 +45,24 @@ def knn_votes(queries: FloatArray, support: SupportSet, n_classes: int, k: int) 
     [[1.0..., 0.0]]
     """
     indices, similarities = support.nearest(queries, k)
-    return _votes(support.labels[indices], similarities, n_classes)
+    return _votes(support, indices, similarities, n_classes)
 
 
-def _votes(labels: IntArray, similarities: FloatArray, n_classes: int) -> Scores:
+def _votes(
+    support: SupportSet, indices: IntArray, similarities: FloatArray, n_classes: int
+) -> Scores:
     """The votes of neighbours, one row per query, the nearest first."""
+    labels = support.labels[indices]
+    votes_of = (1.0 + similarities) / 2
+    if support.weights is not None:
+        votes_of = votes_of * support.weights[indices]
     rows = np.arange(len(labels))
     votes = np.zeros((len(labels), n_classes))
     nearness = np.zeros_like(votes)
     found = labels.shape[1]
     for neighbour in reversed(range(found)):  # so that the nearest of a class comes last
         voted = labels[:, neighbour]
-        votes[rows, voted] += (1.0 + similarities[:, neighbour]) / 2
+        votes[rows, voted] += votes_of[:, neighbour]
         nearness[rows, voted] = found - neighbour
     return np.asarray((votes + 1e-9 * nearness) / found)
 
@@ -67,8 +74,11 @@ def close_calls(
     inference: Inference,
     k: int,
     clear_lead: float,
+    correction: Scores | None = None,
 ) -> IntArray:
     """The rows of queries whose class would change were all others nearer by the clear lead.
+
+    ``correction`` is what the class scores contain beside nearness.
 
     >>> from cptuning.data import Examples
     >>> support = SupportSet(Examples(("a", "b")), np.eye(2, dtype=np.float32), np.array([0, 1]))
@@ -86,8 +96,9 @@ def close_calls(
         labels = support.labels[indices]
         nearer = similarities + np.float32(clear_lead) * (labels != best)
         order = np.argsort(-nearer, axis=1, kind="stable")[:, :k]
-        labels, nearer = (np.take_along_axis(each, order, axis=1) for each in (labels, nearer))
-        scores = _votes(labels, nearer, scores.shape[1])
+        indices, nearer = (np.take_along_axis(each, order, axis=1) for each in (indices, nearer))
+        scores = _votes(support, indices, nearer, scores.shape[1])
+        scores = scores if correction is None else scores + correction
     else:
         scores = scores + clear_lead * (np.arange(scores.shape[1]) != best)
     return np.flatnonzero(scores.argmax(axis=1) != best[:, 0])

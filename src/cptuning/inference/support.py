@@ -28,6 +28,8 @@ class SupportSet:
     labels: IntArray
     index: ApproximateIndex | None = None
     """Finds the nearest examples; without one, all of them are compared."""
+    weights: NDArray[np.float64] | None = None
+    """What each example counts; None if each counts 1."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -38,12 +40,22 @@ class SupportSet:
             np.concatenate([self.embeddings, more.embeddings]),
             np.concatenate([self.labels, more.labels]),
             index=self.index and self.index.extended(more.embeddings),
+            weights=self._weights_with(more),
         )
 
     def take(self, rows: Sequence[int] | IntArray) -> "SupportSet":
         """Some of it, in the order asked for, searched in the same way."""
-        some = SupportSet(self.examples.take(rows), self.embeddings[rows], self.labels[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        some = SupportSet(
+            self.examples.take(rows), self.embeddings[rows], self.labels[rows], weights=weights
+        )
         return some.searched("approximate" if self.index else "exact")
+
+    def _weights_with(self, more: "SupportSet") -> NDArray[np.float64] | None:
+        if self.weights is None and more.weights is None:
+            return None
+        both = (self, more)
+        return np.concatenate([np.ones(len(s)) if s.weights is None else s.weights for s in both])
 
     def searched(self, index: Index) -> "SupportSet":
         """The same examples, of which a query is compared with all, or only with the likely ones.
@@ -57,7 +69,7 @@ class SupportSet:
 
     @cached_property
     def class_means(self) -> FloatArray:
-        """The mean embedding of the examples of each class; zeros for a class without any.
+        """The weighted mean embedding of the examples of each class; zeros for one without any.
 
         Computed once: however many examples there are, an answer by prototypes costs the same.
         """
@@ -67,15 +79,17 @@ class SupportSet:
             labels = self.labels[start : start + _EXAMPLES]
             order = np.argsort(labels, kind="stable")
             found, firsts = np.unique(labels[order], return_index=True)
-            block = self.embeddings[start : start + _EXAMPLES][order]
+            block: NDArray[np.floating] = self.embeddings[start : start + _EXAMPLES][order]
+            if self.weights is not None:
+                block = self.weights[start : start + _EXAMPLES][order][:, None] * block
             sums[found] += np.add.reduceat(block, firsts, axis=0, dtype=np.float64)
-        counts = np.bincount(self.labels, minlength=n_classes)
-        return np.asarray(sums / np.maximum(counts, 1)[:, None], dtype=np.float32)
+        counts = np.bincount(self.labels, self.weights, minlength=n_classes)
+        return np.asarray(sums / np.where(counts > 0, counts, 1)[:, None], dtype=np.float32)
 
     @cached_property
     def analysis(self) -> DiscriminantAnalysis:
         """The linear discriminant analysis of the examples."""
-        return DiscriminantAnalysis(self.embeddings, self.labels)
+        return DiscriminantAnalysis(self.embeddings, self.labels, self.weights)
 
     @cached_property
     def discriminants(self) -> Discriminants:

@@ -96,16 +96,33 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     return values.masked_fill(~mask, 0.0).sum(dim=-1) / mask.sum(dim=-1).clamp(min=1)
 
 
-def mean_over_anchors(per_anchor: Tensor, labels: Tensor) -> Tensor:
+def mean_over_anchors(per_anchor: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     """The mean over the anchors that have a positive: the scalar form of every loss.
 
-    Without such an anchor it is a zero that is still part of the graph. Anchors that lack a
-    negative need no rule: then the batch is of one class, and all anchors lack one alike.
+    With ``weights`` wᵢ of the anchors it is Σ wᵢ Lᵢ / Σ wᵢ over them. Without such an anchor it is
+    a zero that is still part of the graph. Anchors that lack a negative need no rule: then the
+    batch is of one class, and all anchors lack one alike.
 
     >>> mean_over_anchors(torch.tensor([1.0, 3.0, 0.0]), torch.tensor([7, 7, 3]))
     tensor(2.)
+    >>> weights = torch.tensor([3.0, 1.0, 1.0])
+    >>> mean_over_anchors(torch.tensor([1.0, 3.0, 0.0]), torch.tensor([7, 7, 3]), weights)
+    tensor(1.5000)
     """
-    return masked_mean(per_anchor, positives(labels).any(dim=1))
+    counted = positives(labels).any(dim=1)
+    if weights is None:
+        return masked_mean(per_anchor, counted)
+    return weighted_mean(per_anchor, weights * counted)
+
+
+def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:
+    """Σ w x / Σ w, or zero if no weight is above zero.
+
+    >>> weighted_mean(torch.tensor([1.0, 5.0]), torch.tensor([3.0, 1.0]))
+    tensor(2.)
+    """
+    weights = weights.to(values.dtype)
+    return (weights * values).sum() / weights.sum().clamp_min(torch.finfo(values.dtype).tiny)
 
 
 def require_above_zero(**settings: float) -> None:

@@ -44,6 +44,7 @@ class Classification(nn.Module):
         columns: Tensor,
         labels: Tensor,
         targets: Tensor,
+        weights: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The losses of a batch; the first positions are output masks, the rest are [TMSK]s."""
         n = len(rows) - len(targets)
@@ -51,7 +52,7 @@ class Classification(nn.Module):
             input_ids, attention_mask, token_type_ids, rows, columns
         )
         scores = self.head(self.encoder, features[:n], decoder_inputs[:n])
-        classification = self.classification_loss(scores, labels)
+        classification = self.classification_loss(scores, labels, weights)
         if len(targets) == 0:
             return {"loss": classification, "classification": classification}
         logits = self.encoder.decode(decoder_inputs[n:]).float()
@@ -59,9 +60,11 @@ class Classification(nn.Module):
         loss = (1 - self.mlm_weight) * classification + self.mlm_weight * mlm
         return {"loss": loss, "classification": classification, "mlm": mlm}
 
-    def classification_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def classification_loss(
+        self, scores: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
         """The head's own."""
-        return self.head.loss(scores, labels)
+        return self.head.loss(scores, labels, weights)
 
 
 class ClassificationTask(BatchedTask[S]):
@@ -97,7 +100,8 @@ class ClassificationTask(BatchedTask[S]):
     def held_out(self, dev: LabelledExamples) -> HeldOut:
         """The class scores; these methods have no similarity to examples."""
         scores = self.scorer.score_encodings(self.dev_encodings)
-        return HeldOut(scores, np.zeros(len(scores), dtype=np.float32), dev.labels)
+        familiarity = np.zeros(len(scores), dtype=np.float32)
+        return HeldOut(scores, familiarity, dev.labels, dev.weights)
 
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None

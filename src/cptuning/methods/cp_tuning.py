@@ -55,12 +55,14 @@ class Objective(nn.Module):
         labels: Tensor,
         targets: Tensor,
         is_text: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The losses of a batch: its first rows are labelled, any others are for the masked LM.
 
         The first positions are the [OMSK]s of the labelled rows, then come the openings of their
-        further sequences; the rest are [TMSK]s. ``labels`` are those of all processes' rows, in
-        the order in which they are gathered.
+        further sequences; the rest are [TMSK]s. ``labels`` and ``weights``, which the anchors'
+        losses are multiplied by, are those of all processes' rows, in the order in which they are
+        gathered.
         """
         read = len(rows) - len(targets)
         n = read // self.sequences
@@ -71,9 +73,9 @@ class Objective(nn.Module):
         embeddings = gather(normalize(self.encoder.joined(sequences).float(), dim=-1))
         per_anchor = self.per_anchor(embeddings, labels)
         if self.sums:
-            contrastive = per_anchor.sum()
+            contrastive = (per_anchor if weights is None else weights * per_anchor).sum()
         else:
-            contrastive = losses.mean_over_anchors(per_anchor, labels)
+            contrastive = losses.mean_over_anchors(per_anchor, labels, weights)
         if not self.has_mlm:
             return {"loss": contrastive, "contrastive": contrastive}
         chunks = chunk_count(len(input_ids), self.chunk_size)
@@ -158,11 +160,10 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         """Nothing is hidden if the masked-LM loss has no weight."""
         return self.settings.mlm_rate if self.objective.has_mlm else 0.0
 
-    def batch_labels(self, chosen: IntArray) -> IntArray:
-        """The labels of all processes, in the order in which embeddings are gathered."""
+    def batch_rows(self, chosen: IntArray) -> IntArray:
+        """Those of all processes, in the order in which embeddings are gathered."""
         count = self.processes.count
-        gathered = np.concatenate([chosen[process::count] for process in range(count)])
-        return self.split.train.labels.take(gathered)
+        return np.concatenate([chosen[process::count] for process in range(count)])
 
     def read(self, encodings: Sequence[Encoding]) -> object:
         """Their embeddings."""

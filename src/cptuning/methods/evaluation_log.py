@@ -18,6 +18,8 @@ from cptuning.training import CheckpointFolder, Score
 
 _log = logging.getLogger("cptuning")
 
+_ARRAYS = ("scores", "familiarity", "labels", "weights")
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -26,16 +28,18 @@ class HeldOut:
     scores: Scores
     familiarity: NDArray[np.float32]
     labels: IntArray
+    weights: NDArray[np.float64] | None = None
+    """What each answer counts in calibration; None if each counts 1."""
 
     @property
     def temperature(self) -> float:
         """The temperature that calibrates the probabilities of these answers."""
-        return fit_temperature(self.scores, self.labels)
+        return fit_temperature(self.scores, self.labels, self.weights)
 
     def score(self) -> Score:
-        """Accuracy and calibrated log-loss."""
+        """Accuracy, in which each answer counts 1, and calibrated log-loss."""
         accuracy = float(np.mean(self.scores.argmax(axis=1) == self.labels))
-        loss = log_loss(self.scores, self.labels, self.temperature)
+        loss = log_loss(self.scores, self.labels, self.temperature, self.weights)
         return Score(accuracy, -loss, len(self.labels))
 
     def is_clearly_better_than(self, other: "HeldOut") -> bool:
@@ -50,15 +54,18 @@ class HeldOut:
 
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""
-        return HeldOut(self.scores[rows], self.familiarity[rows], self.labels[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        return HeldOut(self.scores[rows], self.familiarity[rows], self.labels[rows], weights)
 
     @classmethod
     def joined(cls, parts: Sequence["HeldOut"]) -> "HeldOut":
         """The answers of several models, each to examples of its own."""
+        weights = [part.weights for part in parts if part.weights is not None]
         return cls(
             np.concatenate([part.scores for part in parts]),
             np.concatenate([part.familiarity for part in parts]),
             np.concatenate([part.labels for part in parts]),
+            np.concatenate(weights) if weights else None,
         )
 
 
@@ -95,7 +102,8 @@ class EvaluationLog:
         arrays = {
             f"{step}/{name}": getattr(answer, name)
             for step, answer in self.by_step.items()
-            for name in ("scores", "familiarity", "labels")
+            for name in _ARRAYS
+            if getattr(answer, name) is not None
         }
         facts = {"fingerprint": self.fingerprint, "finished": str(self.finished)}
         try:
@@ -112,10 +120,11 @@ class EvaluationLog:
                 facts = file.metadata() or {}
                 if facts.get("fingerprint") != self.fingerprint:
                     return
-                steps = {int(key.split("/")[0]) for key in file.keys()}  # noqa: SIM118
-                for step in sorted(steps):
-                    names = ("scores", "familiarity", "labels")
-                    self.by_step[step] = HeldOut(*(file.get_tensor(f"{step}/{n}") for n in names))
+                keys = set(file.keys())
+                for step in sorted({int(key.split("/")[0]) for key in keys}):
+                    names = {name: f"{step}/{name}" for name in _ARRAYS}
+                    stored = {n: file.get_tensor(k) for n, k in names.items() if k in keys}
+                    self.by_step[step] = HeldOut(**stored)
                 self.finished = facts.get("finished") == "True"
-        except (OSError, SafetensorError, ValueError) as error:
+        except (OSError, SafetensorError, ValueError, TypeError) as error:
             _log.warning("%s can't be read (%s): starting afresh.", path, error)

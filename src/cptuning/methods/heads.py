@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from cptuning.backbone import PromptedEncoder, TextEncoder
 from cptuning.backbone.adapter import Features
+from cptuning.losses.pairs import weighted_mean
 from cptuning.prompting import Encoding
 
 
@@ -33,9 +34,11 @@ class Head(nn.Module, ABC):
     def forward(self, encoder: PromptedEncoder, features: Tensor, decoder_inputs: Tensor) -> Tensor:
         """The scores (texts, classes)."""
 
-    def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """What training minimises; labels are class numbers, or probabilities of the classes."""
-        return cross_entropy(scores, labels)
+        if weights is None:
+            return cross_entropy(scores, labels)
+        return weighted_mean(cross_entropy(scores, labels, reduction="none"), weights)
 
     def scores(self, encoder: TextEncoder, encodings: Sequence[Encoding]) -> Tensor:
         """The scores of any number of texts, in their order."""

@@ -232,6 +232,8 @@ class Learner(ABC, Generic[S, T]):
         for part in (split.train, split.dev):
             if part is not None:
                 digest.update(part.labels.tobytes())
+                for weights in (part.weights, part.loss_weights):
+                    digest.update(b"" if weights is None else weights.tobytes())
                 digest.update(repr(part.examples).encode())
         return digest.hexdigest()
 

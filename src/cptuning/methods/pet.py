@@ -132,7 +132,9 @@ class Distillation(Classification):
         super().__init__(encoder, head)
         self.temperature = temperature
 
-    def classification_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def classification_loss(
+        self, scores: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
         """T² times it, so that gradients are as large as at temperature 1."""
         return self.temperature**2 * cross_entropy(scores / self.temperature, labels)
 
@@ -144,5 +146,4 @@ class DistillationTask(ClassificationTask[TrainingSettings]):
 
     def batch_labels(self, chosen: IntArray) -> np.ndarray:
         """The soft labels of this process's texts."""
-        mine = slice(self.processes.index, None, self.processes.count)
-        return self.learner.soft_labels[chosen[mine]]
+        return self.learner.soft_labels[self.batch_rows(chosen)]

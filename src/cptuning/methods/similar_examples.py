@@ -67,7 +67,8 @@ class SimilarExamples:
         """The weight of the sentence view: the one that was set, or what the examples choose."""
         if self.settings.sentence_weight is None:
             read, labels = self._encoder.read_encodings(self.references), self._known.labels
-            self._choice = choice_of_weights(read, views, labels[self._references])
+            weights = self._known.take(self._references).weights
+            self._choice = choice_of_weights(read, views, labels[self._references], weights)
             chosen = SENTENCE_WEIGHTS[self._choice.candidate]
             self.settings = replace(self.settings, sentence_weight=chosen)
             if len(self._references) == len(self._encodings):
@@ -80,10 +81,11 @@ class SimilarExamples:
         """Scores of held-out examples by nearness to the training examples."""
         known = self._known.take(self._references)
         embeddings = self._encoder.embed_encodings([*self.references, *dev_encodings])
-        support = SupportSet(known.examples, embeddings[: len(known.labels)], known.labels)
+        own = embeddings[: len(known.labels)]
+        support = SupportSet(known.examples, own, known.labels, weights=known.weights)
         asked = embeddings[len(known.labels) :]
         scores = class_scores(asked, support, n_classes, self.settings.inference, self.settings.k)
-        return HeldOut(scores, familiarity(asked, support), dev.labels)
+        return HeldOut(scores, familiarity(asked, support), dev.labels, dev.weights)
 
     def left_out(self) -> tuple[HeldOut, IntArray] | None:
         """Leave-one-out answers in closed form, if nothing is trained.
@@ -101,7 +103,8 @@ class SimilarExamples:
         if len(rows) == 0:
             return None
         familiarities = familiarity_of_examples(support)[rows]
-        return HeldOut(answers.scores(), familiarities, support.labels[rows]), rows
+        weights = None if support.weights is None else support.weights[rows]
+        return HeldOut(answers.scores(), familiarities, support.labels[rows], weights), rows
 
     def support(self) -> SupportSet:
         """The training examples as the model sees them now."""
@@ -114,7 +117,8 @@ class SimilarExamples:
     def _embedded(self, embeddings: FloatArray | None = None) -> SupportSet:
         if embeddings is None:
             embeddings = self._encoder.embed_encodings(self._encodings)
-        return SupportSet(self._known.examples, embeddings, self._known.labels)
+        known = self._known
+        return SupportSet(known.examples, embeddings, known.labels, weights=known.weights)
 
     def predictor(
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None

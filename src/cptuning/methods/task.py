@@ -105,18 +105,24 @@ class BatchedTask(ABC, Generic[S]):
             more = [self.unlabeled_encodings[extra[i]] for i in mine_too]
             encodings += [replace(encoding, others=()) for encoding in more]
             seeds += [[self.seed, batch, self.batch_size + i] for i in mine_too]
-        return self._tensors(encodings, seeds, len(mine)) | {
-            "labels": self._on_device(self.batch_labels(chosen))
-        }
+        inputs = {"labels": self._on_device(self.batch_labels(chosen))}
+        weights = self.split.train.loss_weights
+        if weights is not None:
+            of_rows = weights[self.batch_rows(chosen)].astype(np.float32)
+            inputs["weights"] = self._on_device(of_rows)
+        return self._tensors(encodings, seeds, len(mine)) | inputs
 
     def labelled_encodings(self, rows: IntArray, batch: int) -> list[Encoding]:
         """The training examples of a batch as the model reads them."""
         return [self.encodings[row] for row in rows]
 
+    def batch_rows(self, chosen: IntArray) -> IntArray:
+        """Those of a batch whose labels and weights the objective needs: this process's."""
+        return chosen[self.processes.index :: self.processes.count]
+
     def batch_labels(self, chosen: IntArray) -> IntArray:
-        """The labels of this process's examples among those of a batch."""
-        mine = slice(self.processes.index, None, self.processes.count)
-        return self.split.train.labels[chosen[mine]]
+        """Their labels."""
+        return self.split.train.labels[self.batch_rows(chosen)]
 
     @cached_property
     def _batches(self) -> BalancedBatches | UniformBatches:

@@ -1,8 +1,11 @@
 """What a training is made of: a backbone, settings, data, and where and how it runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cptuning.data import Examples, LabelSpace
 from cptuning.inference.support import IntArray
@@ -15,16 +18,34 @@ if TYPE_CHECKING:
     from cptuning.training import Callback, CheckpointFolder, Precision, Processes
 
 
+Weights = NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class LabelledExamples:
     """Examples and their class numbers."""
 
     examples: Examples
     labels: IntArray
+    weights: Weights | None = None
+    """What each example counts; None if each counts 1."""
+    loss_weights: Weights | None = None
+    """The same in the training loss, where balanced batches may balance the classes already."""
 
     def take(self, rows: IntArray) -> "LabelledExamples":
         """Some of them."""
-        return LabelledExamples(self.examples.take(rows), self.labels[rows])
+        weights, loss_weights = (
+            None if given is None else given[rows] for given in (self.weights, self.loss_weights)
+        )
+        return LabelledExamples(self.examples.take(rows), self.labels[rows], weights, loss_weights)
+
+    def without_ones(self) -> "LabelledExamples":
+        """The same, whose weights are None where all of them are 1."""
+        weights, loss_weights = (
+            None if given is None or (given == 1).all() else given
+            for given in (self.weights, self.loss_weights)
+        )
+        return replace(self, weights=weights, loss_weights=loss_weights)
 
 
 @dataclass(frozen=True)

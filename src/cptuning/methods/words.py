@@ -8,10 +8,11 @@ from typing import Self
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, log_softmax, relu
+from torch.nn.functional import log_softmax, relu
 
 from cptuning.backbone import PromptedEncoder, TextEncoder
 from cptuning.errors import CPTuningError
+from cptuning.losses.pairs import weighted_mean
 from cptuning.methods.heads import Head
 from cptuning.prompting import Batch, Encoding, Layout
 
@@ -97,13 +98,13 @@ class WordHead(Head):
         found = by_mask[:, places, self.tokens.clamp_min(0)]  # (texts, classes, masks)
         return (found * (self.tokens >= 0)).sum(dim=-1)
 
-    def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """Cross-entropy; a hinge loss on each wrong class if words have several tokens."""
         if self.masks == 1:
-            return cross_entropy(scores, labels)
+            return super().loss(scores, labels, weights)
         right = scores.gather(1, labels[:, None])
         hinges = relu(1 + scores - right).sum(dim=1) - 1  # the right class itself gives 1
-        return hinges.mean()
+        return hinges.mean() if weights is None else weighted_mean(hinges, weights)
 
     def scores(self, encoder: TextEncoder, encodings: Sequence[Encoding]) -> Tensor:
         """The scores of any number of texts, in their order."""

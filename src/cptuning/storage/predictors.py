@@ -14,6 +14,7 @@ from cptuning.backbone.encoder_files import BACKBONE_FOLDER, EncoderFiles
 from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.backbone.packed import has_embedded_architecture
 from cptuning.data import Examples, read_added
+from cptuning.data.weights import Weights
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 from cptuning.files.tensors import save_tensors
@@ -37,6 +38,7 @@ from cptuning.storage.schema import FACTS_FILE, ModelFacts
 from cptuning.storage.tokenizer_check import check_tokenizer
 
 _SUPPORT = "support.safetensors"
+_MOST_WEIGHT = 1e12
 _TOKENIZER = "tokenizer.json"
 
 
@@ -62,7 +64,11 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
     predictor.encoder.layout.save_tokenizer(place / _TOKENIZER)
     support = predictor.support
     if support is not None:
-        save_tensors(place / _SUPPORT, {"embeddings": support.embeddings, "labels": support.labels})
+        tensors: dict[str, np.ndarray[Any, Any]]
+        tensors = {"embeddings": support.embeddings, "labels": support.labels}
+        if support.weights is not None:
+            tensors["weights"] = support.weights
+        save_tensors(place / _SUPPORT, tensors)
         with (place / TEXTS_FILE).open("w", encoding="utf-8") as file:
             for text in support.examples:
                 file.write(json.dumps(text, ensure_ascii=False) + "\n")
@@ -130,6 +136,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         temperature=facts.temperature,
         unknown_threshold=facts.unknown_threshold,
         second_look=_second_look(folder, layout, settings, facts.clear_lead),
+        class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
     )
     _require_comparable(predictor)
     return predictor.with_added(read_added(folder))
@@ -168,7 +175,18 @@ def _read_support(folder: Path, pair: bool, n_classes: int) -> SupportSet:
         raise ValueError("its support set has no numbers to compare with")
     if not ((labels >= 0) & (labels < n_classes)).all():
         raise ValueError("its support set has other classes")
-    return SupportSet(examples, embeddings, labels)
+    return SupportSet(examples, embeddings, labels, weights=_weights(stored, len(labels)))
+
+
+def _weights(stored: dict[str, Any], n: int) -> Weights | None:
+    weights = stored.get("weights")
+    if weights is None:
+        return None
+    if weights.dtype != np.float64 or weights.shape != (n,):
+        raise ValueError("its support set has weights of another kind")
+    if not ((weights > 0) & (weights <= _MOST_WEIGHT)).all():
+        raise ValueError("its support set has weights that are impossible")
+    return np.asarray(weights)
 
 
 def _examples(texts: list[Any], pair: bool) -> Examples:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cptuning.data import LabelSpace
+from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.inference import Predictor
 from cptuning.methods.all_settings import SETTINGS
@@ -114,6 +115,8 @@ class ModelFacts:
     unknown_threshold: float | None
     clear_lead: float | None
     """Of a model that looks again at close calls."""
+    class_prior: tuple[float, ...] | None
+    """The shares that the probabilities are corrected for, in the order of the classes."""
     training: dict[str, Any]
     versions: dict[str, str]
 
@@ -128,7 +131,7 @@ class ModelFacts:
         training: dict[str, Any],
     ) -> "ModelFacts":
         """The facts of a model that was fitted here."""
-        look = predictor.second_look
+        look, prior = predictor.second_look, predictor.class_prior
         return cls(
             method,
             predictor.label_space,
@@ -138,6 +141,7 @@ class ModelFacts:
             predictor.temperature,
             predictor.unknown_threshold,
             None if look is None else look.clear_lead,
+            None if prior is None else tuple(prior.tolist()),
             training,
             versions(),
         )
@@ -147,21 +151,25 @@ class ModelFacts:
         """The inverse of :meth:`to_json`; ``CPTuningError`` if anything can't be."""
         if isinstance(stored, dict) and stored.get("format") == 1:
             stored = _from_format_1(stored)
+        if isinstance(stored, dict):
+            stored = {"class_prior": None, **stored}  # Older models have none.
         facts = _Object("", stored, _names(cls) - {"label_space"} | {"format", "classes"})
         method = facts.text("method")
         if method not in SETTINGS:
             raise CPTuningError(f"method is {_shown(method)}: use one of {', '.join(SETTINGS)}")
         kind = SETTINGS[method]
         threshold, lead = facts.values["unknown_threshold"], facts.values["clear_lead"]
+        label_space = _label_space(facts.values["classes"])
         return cls(
             method,
-            _label_space(facts.values["classes"]),
+            label_space,
             _parameters(facts.object("parameters")),
             _settings(kind, _names(kind), facts.object("settings")),
             LayoutFacts.from_json(facts.object("layout")),
             facts.number("temperature", *_TEMPERATURES),
             None if threshold is None else facts.number("unknown_threshold", -10, 10),
             None if lead is None else facts.number("clear_lead", 0, _MOST_LEAD),
+            _class_prior(facts.values["class_prior"], label_space),
             _training(facts.object("training")),
             _texts("versions", facts.object("versions")),
         )
@@ -186,6 +194,7 @@ class ModelFacts:
             "temperature": self.temperature,
             "unknown_threshold": self.unknown_threshold,
             "clear_lead": self.clear_lead,
+            "class_prior": self.class_prior,
             "training": self.training,
             "versions": self.versions,
         }
@@ -272,6 +281,17 @@ def _label_space(classes: Any) -> LabelSpace:
     space = LabelSpace.from_json(classes)
     space.to_json()  # It refuses labels that are not finite.
     return space
+
+
+def _class_prior(stored: Any, label_space: LabelSpace) -> tuple[float, ...] | None:
+    if stored is None:
+        return None
+    # A model that was given classes later may have more of them.
+    if not isinstance(stored, list) or len(stored) > len(label_space):
+        raise CPTuningError(f"class_prior is {_shown(stored)}, not a share for each class")
+    known = LabelSpace(label_space.classes[: len(stored)])
+    prior = as_class_prior(stored, known)
+    return None if prior is None else tuple(prior.tolist())
 
 
 def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
