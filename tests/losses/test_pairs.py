@@ -114,3 +114,27 @@ def test_draws_are_uniform_and_repeat_with_the_seed():
 def test_a_setting_that_is_not_above_zero_is_named(value):
     with pytest.raises(CPTuningError, match=r"xi is .*: set it above zero"):
         require_above_zero(tau_n=1.0, xi=value)
+
+
+@given(labels_of_a_batch, st.integers(0, 1000))
+def test_the_weighted_mean_over_anchors_is_that_of_a_loop(y, seed):
+    generator = torch.Generator().manual_seed(seed)
+    losses, weights = torch.rand(2, len(y), generator=generator, dtype=torch.float64)
+    total, mass = 0.0, 0.0
+    for i in range(len(y)):
+        if any(y[j] == y[i] for j in range(len(y)) if j != i):
+            total += float(weights[i] * losses[i])
+            mass += float(weights[i])
+    found = mean_over_anchors(losses, torch.tensor(y), weights)
+    assert found.item() == pytest.approx(total / mass if mass else 0.0)
+    ones = mean_over_anchors(losses, torch.tensor(y), torch.ones(len(y)))
+    close(ones, mean_over_anchors(losses, torch.tensor(y)))
+
+
+def test_the_gradient_of_the_weighted_mean_is_that_of_finite_differences():
+    labels, weights = torch.tensor([0, 0, 1, 1, 2]), torch.tensor([1.0, 2.0, 0.5, 3.0, 4.0])
+
+    def loss(values):
+        return mean_over_anchors(values, labels, weights.double())
+
+    assert torch.autograd.gradcheck(loss, torch.rand(5, dtype=torch.float64).requires_grad_())

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -34,6 +35,15 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     """A classifier of texts, or of pairs of texts, from a few labelled examples."""
 
     uses_unlabeled: ClassVar[bool] = False
+    own_parameters: ClassVar[dict[str, tuple[str, str]]] = {
+        "class_weight": (
+            "dict, 'balanced' or None",
+            "What the examples of a class count, by label, as in scikit-learn: in the loss, in "
+            'what is computed in closed form and in calibration. "balanced" is n / (C nc), with nc '
+            "of n examples in a class and C classes; in the loss, balanced batches do this by "
+            "themselves.",
+        )
+    }
     class_weight: Any
 
     def fit(

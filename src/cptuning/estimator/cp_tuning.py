@@ -56,7 +56,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     learner = "cptuning.methods.cp_tuning:CPTuning"
     settings_class = CPTuningSettings
     presets = PRESETS
-    own_parameters: ClassVar[dict[str, tuple[str, str]]] = {
+    own_parameters: ClassVar[dict[str, tuple[str, str]]] = TextClassifier.own_parameters | {
         "unknown_threshold": (
             "float, 'auto' or None",
             'A similarity between -1 and 1 below which a text is "unknown"; "auto", the one that '

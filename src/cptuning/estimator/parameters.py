@@ -54,14 +54,6 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
         None,
         "What watches the training: subclass ``Callback`` and override what you need.",
     ),
-    "class_weight": (
-        "dict, 'balanced' or None",
-        None,
-        "What the examples of a class count, by label, as in scikit-learn: in the loss, in what is "
-        'computed in closed form and in calibration. "balanced" lets all classes count alike, as '
-        "n / (C nc), with nc of n examples in a class and C classes. Balanced batches do so by "
-        "themselves.",
-    ),
     "checkpoint_dir": (
         "str, Path or None",
         None,

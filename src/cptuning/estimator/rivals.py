@@ -50,7 +50,7 @@ class WordClassifier(TextClassifier):
     task: str | None
     label_words: dict[Any, str] | None
     template_kind = "template"
-    own_parameters: ClassVar[dict[str, tuple[str, str]]] = {
+    own_parameters: ClassVar[dict[str, tuple[str, str]]] = TextClassifier.own_parameters | {
         "task": (
             "str or None",
             "The name of one of the paper's data sets, whose manual template and label words are "
