@@ -55,8 +55,8 @@ def test_several_trainings_are_one_bar():
         watch.on_step(2, {})
         watch.on_end(4)
     assert seen == [
-        (0.0, "Fold 1 of 2: step 0 of 4"),
-        (0.25, "Fold 1 of 2: step 2 of 4"),
+        (0.0, "Checking (1 of 2): step 0 of 4"),
+        (0.25, "Checking (1 of 2): step 2 of 4"),
         (0.5, "Training: step 0 of 4"),
         (0.75, "Training: step 2 of 4"),
     ]

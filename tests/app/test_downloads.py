@@ -52,7 +52,7 @@ def test_labels_that_start_a_formula_are_made_harmless_too(trained):
 
 def test_a_wrong_file_is_told_by_its_own_name(trained, tmp_path):
     path = tmp_path / "new.csv"
-    path.write_text("body\nhello\n")
+    path.write_text("first,second\nhello,you\n")
     with pytest.raises(CPTuningError, match=r"^new\.csv has no column 'text'"):
         downloads.classified_file(trained, path)
 

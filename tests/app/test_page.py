@@ -155,7 +155,7 @@ class TestTraining:
         add(page, LINES)
         start_training(page)
         expect(page.get_by_role("progressbar")).to_be_visible()
-        expect(page.locator("#progress")).to_contain_text("Fold 1 of 2")
+        expect(page.locator("#progress")).to_contain_text("Checking (1 of 2)")
         expect(page.locator("#train")).to_be_disabled()
         page.locator("#cancel").click()
         expect(page.get_by_text("nothing is lost")).to_be_visible()
@@ -351,6 +351,11 @@ class TestAsking:
         expect(answer.locator("tbody tr").first).to_contain_text("trains")
         expect(answer.locator(".answer")).to_contain_text("trains")
 
+    def test_enter_classifies(self, page):
+        page.locator("#text textarea").fill(GOOD[0])
+        page.locator("#text textarea").press("Enter")
+        expect(page.locator("#answer .answer")).to_be_visible()
+
     def test_far_from_everything_is_unknown(self, visit, strict_address):
         page = visit(strict_address)
         train(page)
@@ -492,3 +497,7 @@ def test_the_dark_theme_is_followed(visit):
 
     assert brightness(ground) < 150
     assert brightness(letters) > 600
+
+
+def test_no_developer_panel_is_offered(page):
+    expect(page.get_by_text("Settings")).to_have_count(0)

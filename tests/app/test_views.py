@@ -48,7 +48,7 @@ def test_the_accuracy_has_its_interval_and_what_to_compare_it_with():
     wrong = HeldOutAnswer(Example("b", "y"), "x", 0.9, 0.1, 0.8)
     shown = views.review_view(Review((right, right, right, wrong)), changes=2)
     assert "75 % accuracy" in shown
-    assert "95 % interval 30 to 95 %, from 4 cross-fitted answers" in shown
+    assert "95 % interval 30 to 95 %, from 4 answers to examples it had not seen" in shown
     assert "most frequent class would give 75 %" in shown
     assert "2 examples changed since the training" in shown
     again = views.review_view(Review((right, wrong)), changes=2, training=True)

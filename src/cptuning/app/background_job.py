@@ -1,5 +1,6 @@
 """Work in a background thread that reports its progress and can be cancelled."""
 
+import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -110,7 +111,7 @@ class TrainingProgressCallback(Callback):
     def on_start(self, stage: str, step: int, last: int) -> None:
         """The next training begins."""
         self._begun += 1
-        self._stage, self._last = stage, max(1, last)
+        self._stage, self._last = _plain(stage), max(1, last)
         self._tell(step)
 
     def on_step(self, step: int, losses: Any) -> None:
@@ -126,3 +127,12 @@ class TrainingProgressCallback(Callback):
         done = min(1.0, (self._begun - 1 + step / self._last) / self._trainings)
         doing = f"{self._stage}: step {step} of {self._last}".capitalize()
         self._job.report(start + done * (end - start), doing)
+
+
+def _plain(stage: str) -> str:
+    """The name of a stage for somebody who has not heard of folds.
+
+    >>> _plain("fold 1 of 2"), _plain("training")
+    ('checking (1 of 2)', 'training')
+    """
+    return re.sub(r"fold (\d+) of (\d+)", r"checking (\1 of \2)", stage)

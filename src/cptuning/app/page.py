@@ -165,7 +165,7 @@ def launch(
             inbrowser=browser,
             share=False,
             quiet=True,
-            footer_links=["settings"],
+            footer_links=[],
             theme=_theme(),
             head=f"<style>{style}</style>{_ASK_BEFORE_LEAVING}",
             prevent_thread_lock=True,

@@ -193,7 +193,7 @@ class Session:
         examples = list(self.examples)
 
         def work(job: BackgroundJob[bool]) -> bool:
-            job.report(0.0, "Loading the backbone")
+            job.report(0.0, "Reading the language model")
             watch = TrainingProgressCallback(job, trainings=_FOLDS + 1)
             classifier = self._new_classifier(
                 [watch], folds=_FOLDS, unknown_threshold=self.settings.unknown_threshold

@@ -17,8 +17,8 @@ def build(wiring: PageWiring) -> None:
     asked = gr.State(None)
     with gr.Row():
         with gr.Column():
-            first = gr.Textbox(label="Text", lines=3, elem_id="text")
-            second = gr.Textbox(label="Second text", lines=3, visible=False, elem_id="second")
+            first = gr.Textbox(label="Text", max_lines=8, elem_id="text")
+            second = gr.Textbox(label="Second text", max_lines=8, visible=False, elem_id="second")
             ask = gr.Button("Classify", variant="primary", elem_id="classify")
         with gr.Column():
             answer = html_block(

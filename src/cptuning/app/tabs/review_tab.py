@@ -44,7 +44,7 @@ def build(wiring: PageWiring) -> None:
         doubtful = html_block(elem_id="doubtful", script=script)
         with gr.Row():
             with gr.Column():
-                heading("Confusion matrix")
+                heading("What gets mistaken for what")
                 confusion = html_block(elem_id="confusion")
             with gr.Column():
                 heading("Would more labels help?")
