@@ -23,6 +23,7 @@ NAMED_DATASETS = (*PAPER_DATASETS, *MORE_DATASETS)
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "untrained": ("cp-tuning", {"steps": 0}),
+    "instant": ("cp-tuning", {"preset": "instant"}),
     "default": ("cp-tuning", {}),
     "paper": ("cp-tuning", {"preset": "paper"}),
     "PET": ("pet", {}),

@@ -73,6 +73,12 @@ def mean_over_sets(by_set: dict[str, list[Job]], value: str) -> float:
     return mean(mean(record[value] for record in records) for records in by_set.values())
 
 
+def timed(by_set: dict[str, list[Job]]) -> dict[str, list[Job]]:
+    """The records whose seconds are a CPU's; a set without any is left out."""
+    found = {n: [r for r in own if "on_gpu" not in r] for n, own in by_set.items()}
+    return {name: own for name, own in found.items() if own}
+
+
 def accuracy_table(
     records: Records,
     rows: Sequence[Row],
@@ -93,8 +99,8 @@ def accuracy_table(
                     row.title + _gaps(by_set, sets, splits),
                     f"{100 * mean_over_sets(by_set, 'accuracy'):.1f}",
                     f"{100 * mean_over_sets(by_set, 'macro_f1'):.1f}",
-                    _seconds(mean_over_sets(by_set, "fit_seconds")),
-                    _seconds(mean_over_sets(by_set, "seconds_per_1000")),
+                    _mean_seconds(by_set, "fit_seconds"),
+                    _mean_seconds(by_set, "seconds_per_1000"),
                     *(_accuracy(by_set.get(name, [])) for name in sets),
                 ]
             )
@@ -112,7 +118,9 @@ def published_table(records: Records) -> str:
         for name, shots in columns:
             found = records.of(row, [name], shots, [PUBLISHED]).get(name, [])
             cells += [
-                f"{100 * r['accuracy']:.1f} ({_seconds(r['fit_seconds'])} s)" for r in found
+                f"{100 * r['accuracy']:.1f}"
+                + f" ({_seconds(r['fit_seconds'])} s)" * ("on_gpu" not in r)
+                for r in found
             ] or ["-"]
         if set(cells) != {"-"}:
             lines.append(_line([row.title, *cells]))
@@ -152,7 +160,7 @@ def report(all_records: Iterable[Job]) -> str:
         "its out-of-scope queries. The first four columns are means over the sets. Seconds are CPU "
         "seconds of one thread, after everything is imported; a frozen encoder's are those of "
         "embedding (bfloat16, batches of 32) and of the regression, and our own contain loading "
-        f"the backbone. Measured on: {machines}.",
+        f"the backbone; runs on a GPU have none. Measured on: {machines}.",
         *_notes(found),
     ]
     for shots in SHOTS:
@@ -192,7 +200,8 @@ def report(all_records: Iterable[Job]) -> str:
 def picture(all_records: Iterable[Job]) -> bytes:
     """Accuracy against seconds to fit, 8 examples per class, as PNG.
 
-    The means are over the tasks that all drawn rows have in common, so they can be compared.
+    The means are over the tasks that all drawn rows have in common, so they can be compared;
+    those of seconds over the ones that every row was fitted to on a CPU.
     """
     records = Records(all_records)
     rows = [row for row in ROWS if row.kind != "majority" and records.of(row, SETS, 8, SPLITS)]
@@ -201,14 +210,27 @@ def picture(all_records: Iterable[Job]) -> bytes:
         tasks = [(name, split) for name, split in tasks if records.of(row, [name], 8, [split])]
     if not tasks:
         raise CPTuningError("The rows have no task in common: run them on the same ones.")
+    on_cpu = [
+        (name, split)
+        for name, split in tasks
+        if all(timed(records.of(row, [name], 8, [split])) for row in rows)
+    ]
+    if not on_cpu:
+        raise CPTuningError("No task was run on a CPU by all rows: the picture has no seconds.")
     points = {}
     for row in rows:
-        by_set: dict[str, list[Job]] = {}
-        for name, split in tasks:
-            by_set.setdefault(name, []).extend(records.of(row, [name], 8, [split])[name])
-        seconds, accuracy = (mean_over_sets(by_set, v) for v in ("fit_seconds", "accuracy"))
+        accuracy = mean_over_sets(_of_tasks(records, row, tasks), "accuracy")
+        seconds = mean_over_sets(_of_tasks(records, row, on_cpu), "fit_seconds")
         points[_METHODS[row.kind], row.encoder or "no encoder"] = (seconds, 100 * accuracy)
     return accuracy_by_seconds_png(points)
+
+
+def _of_tasks(records: Records, row: Row, tasks: Sequence[tuple[str, int]]) -> dict[str, list[Job]]:
+    """A row's records of 8 examples per class on some tasks, by data set."""
+    by_set: dict[str, list[Job]] = {}
+    for name, split in tasks:
+        by_set.setdefault(name, []).extend(records.of(row, [name], 8, [split])[name])
+    return by_set
 
 
 _METHODS = {
@@ -260,6 +282,12 @@ def _spread(values: Sequence[float], form: str) -> str:
     """
     spread = stdev(values) if len(values) > 1 else 0.0
     return form.format(mean(values)) + (f" ± {form.format(spread)}" if spread else "")
+
+
+def _mean_seconds(by_set: dict[str, list[Job]], value: str) -> str:
+    """The mean over sets of what was measured on a CPU."""
+    on_cpu = timed(by_set)
+    return _seconds(mean_over_sets(on_cpu, value)) if on_cpu else "-"
 
 
 def _seconds(value: float) -> str:

@@ -106,7 +106,7 @@ class Row:
 
     def _settings(self, data: TaskData) -> Any:
         if self.kind in ("instant", "default"):
-            return _settings_key(self.kind, data)
+            return _settings_key(self.kind, data, pooled=self.encoder != EMBEDDED)
         return {
             "majority": None,
             "tfidf": {"sublinear": True, "C": C},
@@ -255,7 +255,13 @@ def ours(data: TaskData, preset: str, backbone: str, seed: int) -> Outcome:
     if len(data.outside):
         inside = familiarity_of(classifier, data.test.examples)
         outside = familiarity_of(classifier, data.outside)
-    return Outcome(answers.tolist(), fit_seconds, seconds, inside, outside)
+    facts = {"on_gpu": True} if _uses_gpu(classifier.predictor_.encoder) else {}
+    return Outcome(answers.tolist(), fit_seconds, seconds, inside, outside, facts)
+
+
+def _uses_gpu(encoder: Any) -> bool:
+    module = getattr(encoder, "module", None)
+    return module is not None and next(module.parameters()).is_cuda
 
 
 def embedded_folder() -> Path:
@@ -282,10 +288,11 @@ def _parameters() -> tuple[str, ...]:
     return CPTuningClassifier.parameter_names()
 
 
-def _settings_key(preset: str, data: TaskData) -> str:
+def _settings_key(preset: str, data: TaskData, *, pooled: bool) -> str:
     """The preset and a hash of its settings: other ones later make another run."""
     classifier = CPTuningClassifier(preset=preset)
-    settings = classifier.settings_for(data.train.examples, len(set(data.train.labels)))
+    classes = len(set(data.train.labels))
+    settings = classifier.settings_for(data.train.examples, classes, pooled=pooled)
     how = {"validation": classifier.validation, "folds": classifier.folds}
     return f"{preset} {key_of({'settings': asdict(settings), **how})[:16]}"
 
