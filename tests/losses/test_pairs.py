@@ -46,7 +46,7 @@ def test_similarities_of_float64_stay_float64():
 
 
 @pytest.mark.parametrize(
-    ("z_shape", "labels_shape"), [((3,), (3,)), ((3, 2), (3, 1)), ((3, 2), (2,)), ((3, 2), ())]
+    ("z_shape", "labels_shape"), [((3,), (3,)), ((3, 2), (3, 1, 1)), ((3, 2), (2,)), ((3, 2), ())]
 )
 def test_shapes_that_do_not_fit_are_refused(z_shape, labels_shape):
     with pytest.raises(CPTuningError, match=r"give it \(n, d\) and \(n,\)"):

@@ -22,6 +22,15 @@ from cptuning.data.files import (
     preview_table,
     read_table,
 )
+from cptuning.data.label_sets import (
+    LabelFormat,
+    LabelSet,
+    MultiLabelSpace,
+    is_multi_label,
+    label_space_from_json,
+    label_space_of,
+    strata,
+)
 from cptuning.data.labels import LabelSpace, aligned, as_labels
 from cptuning.data.splits import (
     k_shot_split,
@@ -41,8 +50,11 @@ __all__ = [
     "BalancedBatches",
     "DatasetSplit",
     "Examples",
+    "LabelFormat",
+    "LabelSet",
     "LabelSpace",
     "LabelledData",
+    "MultiLabelSpace",
     "RowWriter",
     "Table",
     "TablePreview",
@@ -53,8 +65,11 @@ __all__ = [
     "as_labels",
     "check_kind",
     "full_train",
+    "is_multi_label",
     "iter_tables",
     "k_shot_split",
+    "label_space_from_json",
+    "label_space_of",
     "load_dataset_split",
     "load_few_shot",
     "load_test",
@@ -62,6 +77,7 @@ __all__ = [
     "preview_table",
     "read_added",
     "read_table",
+    "strata",
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",

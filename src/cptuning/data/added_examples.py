@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.data.examples import Examples, as_examples
+from cptuning.data.label_sets import MultiLabelSpace, is_multi_label
 from cptuning.data.labels import as_labels
 from cptuning.files.journal import Journal
 
@@ -23,8 +24,10 @@ class AddedExamples:
     @classmethod
     def from_json(cls, stored: Any) -> "AddedExamples":
         """The inverse of :meth:`to_json`."""
-        examples = as_examples(stored["texts"])
-        return cls(examples, as_labels(stored["labels"], len(examples)))
+        examples, labels = as_examples(stored["texts"]), stored["labels"]
+        if is_multi_label(labels):
+            return cls(examples, MultiLabelSpace(()).as_labels(labels, len(examples)))
+        return cls(examples, as_labels(labels, len(examples)))
 
     def to_json(self) -> dict[str, Any]:
         """The batch as an entry of a journal."""

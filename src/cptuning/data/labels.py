@@ -45,6 +45,14 @@ class LabelSpace:
     def __len__(self) -> int:
         return len(self.classes)
 
+    def as_labels(self, y: Any, n_expected: int | None = None) -> list[Hashable]:
+        """The labels of so many texts as a list, checked; they need not be among the classes."""
+        return as_labels(y, n_expected)
+
+    def occurring(self, labels: Sequence[Hashable]) -> "LabelSpace":
+        """The classes of some labels alone."""
+        return LabelSpace.from_labels(labels)
+
     def encode(self, y: Any) -> IntArray:
         """The index of each label's class.
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from cptuning.data import Examples, LabelSpace, as_examples, as_labels
+from cptuning.data import Examples, LabelSpace, MultiLabelSpace, as_examples, label_space_of
 from cptuning.data.weights import as_sample_weights, class_weights
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
-from cptuning.inference import Predictor, Reasons
+from cptuning.inference import MultiLabelPredictor, Predictor
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
 
@@ -58,6 +58,8 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     ) -> Self:
         """Learn from labelled texts, or pairs of texts.
 
+        ``y`` has one label per text or, in a multi-label task, a list of labels per text or a 0/1
+        matrix, dense or sparse, with one column per label.
         ``X_dev``, ``y_dev`` choose the weights and calibrate the probabilities. ``unlabeled``
         texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
         model, or the folder of one, whose weights are the start (transfer).
@@ -107,7 +109,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         from cptuning.methods.training import Training
 
         backbone, prompts = self._start(init_from, settings.template)
-        settings = self._settings_on(backbone, settings, split.train.examples, len(label_space))
+        settings = self._settings_on(backbone, settings, split.train.examples, label_space)
         cross_fits = (
             split.dev is None and self.validation == "cross-fit" and not settings.leaves_one_out
         )
@@ -157,6 +159,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             "examples": _counts(label_space, split.train.labels),
             "dev_examples": _counts(label_space, dev.labels) if dev else None,
             "unlabeled": len(more) if more else 0,
+            **({"texts": len(split.train.labels)} if split.train.labels.ndim == 2 else {}),
             "validation": self._validated_by(fitted, dev),
             "held_out_accuracy": self.held_out_score_,
             "best_step": fitted.history.best_step,
@@ -167,7 +170,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return self
 
     def _settings_on(
-        self, backbone: "Backbone", settings: Any, examples: Examples, classes: int
+        self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
     ) -> Any:
         """The settings once the backbone is known."""
         return settings
@@ -186,13 +189,14 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         from cptuning.methods.training import LabelledExamples, Split
 
         examples = as_examples(X)
-        labels = as_labels(y, len(examples))
+        label_space = label_space_of(y)
+        labels = label_space.as_labels(y, len(examples))
         weights = as_sample_weights(sample_weight, len(examples))
         if weights is not None and not weights.all():
             counted = np.flatnonzero(weights)
             examples, weights = examples.take(counted), weights[counted]
             labels = [labels[row] for row in counted]
-        label_space = LabelSpace.from_labels(labels)
+            label_space = label_space.occurring(labels)
         self._check(label_space, labels)
         dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
@@ -217,7 +221,10 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return replace(split, train=train.without_ones(), dev=dev and dev.without_ones())
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
-        if len(label_space.classes) < 2:
+        is_multi_label = isinstance(label_space, MultiLabelSpace)
+        if is_multi_label:
+            self._check_label_sets(label_space, labels)
+        elif len(label_space.classes) < 2:
             raise CPTuningError(
                 f"All {len(labels)} examples are labelled {label_space.classes[0]!r}: "
                 "a classifier needs examples of at least two classes."
@@ -244,6 +251,8 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             raise CPTuningError(
                 f"checkpoint_seconds is {self.checkpoint_seconds!r}: give a number of seconds."
             )
+        if is_multi_label:
+            return
         counts = np.bincount(label_space.encode(labels))
         for label in (c for c, n in zip(label_space.classes, counts, strict=True) if n == 1):
             _log.warning(
@@ -251,6 +260,13 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
                 "but there is no pair to learn it from.",
                 label,
             )
+
+    def _check_label_sets(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
+        """Refuse label sets, or what can't be done with them."""
+        raise CPTuningError(
+            f"The method {self.method} answers one label per text, but label sets were given: "
+            "use method cp-tuning."
+        )
 
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
         held_out, settings = fitted.held_out, fitted.task.settings
@@ -277,8 +293,8 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         """The similarity below which a text is unknown."""
         return None
 
-    def predict(self, X: Any) -> Array:
-        """The label of each text."""
+    def predict(self, X: Any) -> Any:
+        """The label of each text; label sets come as they were given: lists or a 0/1 matrix."""
         return self._fitted().predict(X)
 
     def predict_proba(self, X: Any) -> Scores:
@@ -288,17 +304,22 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Scores:
         """The class scores before calibration: votes, similarities or logits, a column per class.
 
-        For two classes, the second one's score minus the first one's, as scikit-learn has it.
+        For two classes, the second one's score minus the first one's, as scikit-learn has it. Of
+        label sets it is how far each label's score is above its threshold.
         """
-        scores = self._fitted().decision_scores(X)
+        predictor = self._fitted()
+        scores = predictor.decision_scores(X)
+        if isinstance(predictor, MultiLabelPredictor):
+            return predictor.calibration.margins(scores)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def explain(self, X: Any, k: int = 3) -> list[Reasons]:
+    def explain(self, X: Any, k: int = 3) -> Any:
         """The reasons for each prediction, of a method that predicts by similar examples.
 
         These are the k nearest labelled examples of the predicted class, best first, as a list of
         (text, label, similarity). Its attribute ``against`` is the nearest example of another
-        class if that is nearer than all of them, else None.
+        class if that is nearer than all of them, else None. With label sets, each text has a
+        dictionary of such lists, by the labels that it is given.
         """
         return self._fitted().explain(X, k)
 
@@ -308,8 +329,11 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of texts that get their right label."""
-        right = [p == t for p, t in zip(self.predict(X), as_labels(y, len(X)), strict=True)]
+        """The share of texts that get their right label, or exactly their labels."""
+        predictor = self._fitted()
+        answers = predictor.answer(X).labels
+        truth = predictor.label_space.as_labels(y, len(answers))
+        right = [p == t for p, t in zip(answers, truth, strict=True)]
         return float(np.average(right, weights=sample_weight))
 
     @property
@@ -333,7 +357,9 @@ def _dev_data(
     if X_dev is None:
         return None
     examples = as_examples(X_dev, pair=pair)
-    return LabelledExamples(examples, label_space.encode(as_labels(y_dev, len(examples))))
+    return LabelledExamples(
+        examples, label_space.encode(label_space.as_labels(y_dev, len(examples)))
+    )
 
 
 def _warn_of_shortened(encodings: Any, max_length: int) -> None:
@@ -348,5 +374,7 @@ def _warn_of_shortened(encodings: Any, max_length: int) -> None:
 
 
 def _counts(label_space: LabelSpace, labels: IntArray) -> dict[str, int]:
-    counts = np.bincount(labels, minlength=len(label_space.classes))
+    n_classes = len(label_space.classes)
+    is_matrix = labels.ndim == 2
+    counts = labels.sum(axis=0) if is_matrix else np.bincount(labels, minlength=n_classes)
     return {str(c): int(n) for c, n in zip(label_space.classes, counts, strict=True)}

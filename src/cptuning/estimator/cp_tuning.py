@@ -1,6 +1,7 @@
 """The scikit-learn face of CP-Tuning: fit, predict, explain, add examples, save."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -8,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sklearn.base import TransformerMixin
 
-from cptuning.data import Examples, LabelSpace
+from cptuning.data import Examples, LabelSpace, MultiLabelSpace
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.parameters import described
-from cptuning.inference import UNKNOWN, EmbeddingPredictor, threshold_for
+from cptuning.inference import UNKNOWN, EmbeddingPredictor, MultiLabelPredictor, threshold_for
 from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings, settings_for
 
 if TYPE_CHECKING:
@@ -147,6 +148,10 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
 
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
         super()._keep(fitted, label_space)
+        if isinstance(self.predictor_, MultiLabelPredictor):
+            if fitted.held_out is not None:
+                self.predictor_ = self.predictor_.calibrated(fitted.held_out.calibration)
+            return
         self.predictor_ = self.predictor_.with_class_prior(self.class_prior)
 
     def _data(
@@ -166,7 +171,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         return label_space, split
 
     def _settings_on(
-        self, backbone: "Backbone", settings: Any, examples: Examples, classes: int
+        self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
     ) -> Any:
         reads_mask, _ = backbone.views(settings.pooling, settings.sentence_weight)
         if reads_mask:
@@ -176,7 +181,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 f"{backbone.name} is read without a template, by pooling the tokens of a text: "
                 'leave template out, or choose pooling="mask".'
             )
-        return self.settings_for(examples, classes, pooled=True)
+        return _answering(self.settings_for(examples, len(label_space), pooled=True), label_space)
 
     def _needs_no_torch(self, settings: Any) -> bool:
         from cptuning.methods.instant import reads_instantly
@@ -214,6 +219,24 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 "rename it, or leave unknown_threshold out."
             )
 
+    def _check_label_sets(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
+        unfit = {
+            "class_weight": "weight examples with sample_weight instead",
+            "class_prior": "leave it out",
+            "unknown_threshold": "a text that is like no label gets none, so leave it out",
+        }
+        for name, hint in unfit.items():
+            if getattr(self, name) is not None:
+                raise CPTuningError(f"{name} is for one label per text: {hint}.")
+        if self.inference not in (None, "lda"):
+            raise CPTuningError(
+                f"inference is {self.inference!r}, which answers one label per text: leave it out, "
+                "label sets are answered in closed form."
+            )
+
+    def _settings(self, examples: Examples, label_space: LabelSpace) -> Any:
+        return _answering(super()._settings(examples, label_space), label_space)
+
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
         threshold: float | Literal["auto"] | None = self.unknown_threshold
         if threshold != "auto":
@@ -224,3 +247,15 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 'unknown_threshold="auto": add examples, give a dev set, or give a similarity.'
             )
         return threshold_for(held_out.familiarity)
+
+
+def _answering(settings: CPTuningSettings, label_space: LabelSpace) -> CPTuningSettings:
+    """The settings for these classes; label sets are compared by PCCL, and answered one way."""
+    if not isinstance(label_space, MultiLabelSpace):
+        return settings
+    if settings.loss != "pccl":
+        raise CPTuningError(
+            f"The loss is {settings.loss!r}, which compares single labels: with label sets use "
+            '"pccl", which weights pairs by how far they overlap.'
+        )
+    return replace(settings, inference="lda")

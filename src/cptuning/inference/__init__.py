@@ -13,6 +13,8 @@ from cptuning.inference.familiarity import (
     threshold_for,
 )
 from cptuning.inference.index import ApproximateIndex, Index
+from cptuning.inference.label_calibration import LabelCalibration
+from cptuning.inference.multi_label import MultiLabelPredictor
 from cptuning.inference.predictor import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -36,6 +38,8 @@ __all__ = [
     "HeadPredictor",
     "Index",
     "Inference",
+    "LabelCalibration",
+    "MultiLabelPredictor",
     "Predictor",
     "Reasons",
     "Scorer",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cptuning.backbone.joined_views import Views
-from cptuning.data import stratified_folds, stratified_sample
+from cptuning.data import strata, stratified_folds, stratified_sample
 from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis, Floats
+from cptuning.inference.label_regression import LabelRegression
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
 """What the weight of the sentence view is chosen from, the preferred one first."""
+
+Analysis = DiscriminantAnalysis | LabelRegression
 
 _FOLDS = 5
 # Log-losses that differ by less differ by rounding: embeddings are of single precision.
@@ -40,7 +43,7 @@ class LeaveOneOut:
     1
     """
 
-    def __init__(self, analyses: Sequence[DiscriminantAnalysis]) -> None:
+    def __init__(self, analyses: "Sequence[Analysis]") -> None:
         self._analyses = analyses
         self.candidate, self.shrinkage = _choice(analyses)
 
@@ -63,7 +66,7 @@ class LeaveOneOut:
             parts = [analysis.restricted(rest) for analysis in self._analyses]
             candidates[away], shrinkages[away] = _choice(parts)
         candidates, shrinkages = candidates[self.rows], shrinkages[self.rows]
-        scores = np.empty((len(self.rows), len(self._analyses[0].counts)))
+        scores = np.empty((len(self.rows), self._analyses[0].n_classes))
         final = self._temperature(self.candidate, self.shrinkage)
         for candidate, shrinkage in set(zip(candidates.tolist(), shrinkages.tolist(), strict=True)):
             chosen = (candidates == candidate) & (shrinkages == shrinkage)
@@ -76,7 +79,7 @@ class LeaveOneOut:
 
     def _folds(self) -> "list[tuple[IntArray, IntArray]]":
         """The rows that a fold leaves out, and all others."""
-        labels = self._analyses[0].labels
+        labels = strata(self._analyses[0].labels)
         if len(self.rows) == 0:
             return []
         sample = stratified_sample(labels, MOST_ANSWERS, seed=0)
@@ -87,7 +90,15 @@ class LeaveOneOut:
         return [(sample[folds == fold], sample[folds != fold]) for fold in range(n_folds)]
 
 
-def _choice(analyses: Sequence[DiscriminantAnalysis]) -> tuple[int, float]:
+def analysis_of(
+    embeddings: "FloatArray", labels: "IntArray", weights: "Floats | None" = None
+) -> Analysis:
+    """What answers in closed form: LDA for classes, ridge regression for a matrix of label sets."""
+    kind = LabelRegression if labels.ndim == 2 else DiscriminantAnalysis
+    return kind(embeddings, labels, weights)
+
+
+def _choice(analyses: Sequence[Analysis]) -> tuple[int, float]:
     """The number and the shrinkage of the best analysis."""
     losses = np.array([analysis.least_loss for analysis in analyses])
     candidate = int((losses <= losses.min() + _SAME_LOSS).argmax())
@@ -102,5 +113,5 @@ def choice_of_weights(
     ``weights`` are those of the rows.
     """
     candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
-    analyses = [DiscriminantAnalysis(one.embeddings(read), labels, weights) for one in candidates]
+    analyses = [analysis_of(one.embeddings(read), labels, weights) for one in candidates]
     return LeaveOneOut(analyses)

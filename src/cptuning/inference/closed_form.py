@@ -133,6 +133,11 @@ class DiscriminantAnalysis:
         self._total = self._spread + float(self._class_weights @ (self._means**2).sum(axis=1))
         self._eigenvalues, self._basis = self._eigenbasis()
 
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are, with those that have no examples."""
+        return len(self.counts)
+
     @cached_property
     def left_out(self) -> "IntArray":
         """The rows that can be left out: all but those that are alone in their class."""

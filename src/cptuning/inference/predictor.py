@@ -301,8 +301,12 @@ class EmbeddingPredictor(Predictor):
     def answer(self, X: Any) -> Answered:
         """Labels, calibrated probabilities and embeddings."""
         embeddings, scores = self._read(self.examples(X))
-        probabilities = softmax(scores, self.temperature)
-        return Answered(self.labels_of(embeddings, scores), probabilities, embeddings)
+        labels = self.labels_of(embeddings, scores)
+        return Answered(labels, self.probabilities_of(scores), embeddings)
+
+    def probabilities_of(self, scores: Scores) -> Scores:
+        """The calibrated probability of each class."""
+        return softmax(scores, self.temperature)
 
     def labels_of(
         self, embeddings: FloatArray, scores: Scores | None = None

@@ -1,6 +1,6 @@
 """Why a text got its answer: the nearest examples of the class, and what speaks against it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,13 +60,43 @@ def reasons_for(
     >>> [e.text for e in because], because.against.text
     (['up'], 'right')
     """
+    classes = label_space.classes
+    return _reasons(queries, answers, support, lambda row: classes[support.labels[row]], k)
+
+
+def reasons_for_label(
+    queries: FloatArray, number: int, support: SupportSet, label_space: LabelSpace, k: int
+) -> list[Reasons]:
+    """Up to k reasons why each query has a label, or with ``NO_CLASS`` the nearest of all examples.
+
+    The reasons' labels are tuples, and ``against`` is a nearer example without the label.
+    """
+    if number == NO_CLASS:
+        column = replace(support, labels=np.zeros(len(support), np.int64))
+    else:
+        column = replace(support, labels=support.labels[:, number])
+
+    def labels_of(row: int) -> Any:
+        return label_space.decode(support.labels[[row]])[0]
+
+    answer = NO_CLASS if number == NO_CLASS else 1
+    return _reasons(queries, np.full(len(queries), answer), column, labels_of, k)
+
+
+def _reasons(
+    queries: FloatArray,
+    answers: IntArray,
+    support: SupportSet,
+    label_of: Callable[[int], Any],
+    k: int,
+) -> list[Reasons]:
     if k < 1:
         raise CPTuningError(f"k is {k}: ask for at least one neighbour.")
 
     def evidence(row: int, similarity: float) -> Evidence:
         # Only the examples that are shown are looked up: there may be a million.
         [text] = support.examples.take([row])
-        return Evidence(text, label_space.classes[support.labels[row]], float(similarity))
+        return Evidence(text, label_of(row), float(similarity))
 
     rows, similarities = support.nearest(queries, _WIDER * k)
     is_own = (support.labels[rows] == answers[:, None]) | (answers[:, None] == NO_CLASS)

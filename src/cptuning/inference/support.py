@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
-from cptuning.inference.closed_form import DiscriminantAnalysis, Discriminants
+from cptuning.inference.choice import Analysis, analysis_of
+from cptuning.inference.closed_form import Discriminants
 from cptuning.inference.index import ApproximateIndex, Index
+from cptuning.inference.label_regression import LabelFunctions, LabelRegression
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -21,7 +23,10 @@ _EXAMPLES = 16_384
 
 @dataclass(frozen=True)
 class SupportSet:
-    """Examples with their unit-norm embeddings and class numbers."""
+    """Examples with their unit-norm embeddings and class numbers.
+
+    The label sets of a multi-label task are a 0/1 matrix with a column for each label.
+    """
 
     examples: Examples
     embeddings: FloatArray
@@ -50,6 +55,11 @@ class SupportSet:
             self.examples.take(rows), self.embeddings[rows], self.labels[rows], weights=weights
         )
         return some.searched("approximate" if self.index else "exact")
+
+    def with_columns(self, n_labels: int) -> "SupportSet":
+        """The same label sets with columns for more labels, which none of the examples has."""
+        more = n_labels - self.labels.shape[1]
+        return replace(self, labels=np.pad(self.labels, ((0, 0), (0, more))))
 
     def _weights_with(self, more: "SupportSet") -> NDArray[np.float64] | None:
         if self.weights is None and more.weights is None:
@@ -87,12 +97,18 @@ class SupportSet:
         return np.asarray(sums / np.where(counts > 0, counts, 1)[:, None], dtype=np.float32)
 
     @cached_property
-    def analysis(self) -> DiscriminantAnalysis:
-        """The linear discriminant analysis of the examples."""
-        return DiscriminantAnalysis(self.embeddings, self.labels, self.weights)
+    def analysis(self) -> Analysis:
+        """What answers in closed form: linear discriminant analysis, or one of label sets."""
+        return analysis_of(self.embeddings, self.labels, self.weights)
+
+    @property
+    def label_regression(self) -> LabelRegression:
+        """The analysis of label sets."""
+        assert isinstance(self.analysis, LabelRegression)
+        return self.analysis
 
     @cached_property
-    def discriminants(self) -> Discriminants:
+    def discriminants(self) -> Discriminants | LabelFunctions:
         """The score of each class as a linear function, with the shrinkage chosen for it."""
         return self.analysis.discriminants(self.analysis.shrinkage)
 

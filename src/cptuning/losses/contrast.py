@@ -14,7 +14,13 @@ Reduction = Literal["sum", "mean"]
 
 
 def contrast(
-    logits: Tensor, positive: Tensor, negative: Tensor, *, form: Form, reduction: Reduction
+    logits: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    form: Form,
+    reduction: Reduction,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """How far each anchor's positives are from taking the whole softmax; 0 without positives.
 
@@ -24,6 +30,10 @@ def contrast(
       with ``reduction="mean"``;
     - ``form="log_sum"`` is −log Σ_p (exp(logit_p) / Z), one term an anchor, for which
       ``reduction`` has no meaning.
+
+    With ``weights`` w_p of the pairs, each term of the first is multiplied by w_p, the mean is
+    Σ_p w_p (…) / Σ_p w_p, and the second is −log Σ_p w_p exp(logit_p) / (Σ_p w_p exp(logit_p) + N)
+    with N the sum over the negatives.
 
     >>> positive = torch.tensor([[False, True, True, False]])
     >>> negative = torch.tensor([[False, False, False, True]])
@@ -37,9 +47,15 @@ def contrast(
     _require_one_of(get_args(Reduction), "reduction", reduction)
     if form == "log_sum":
         # −log(P / (P + N)) = log(1 + N / P), which keeps the digits of a small loss.
-        odds = masked_logsumexp(logits, negative) - masked_logsumexp(logits, positive)
+        weighted = logits if weights is None else logits + weights.log()
+        odds = masked_logsumexp(logits, negative) - masked_logsumexp(weighted, positive)
         return softplus(odds.masked_fill(~positive.any(dim=1), -torch.inf))
     surprise = masked_logsumexp(logits, positive | negative)[:, None] - logits
+    if weights is not None:
+        weights = weights.to(surprise.dtype) * positive
+        total = (weights * surprise.masked_fill(~positive, 0.0)).sum(dim=1)
+        tiny = torch.finfo(surprise.dtype).tiny
+        return total / weights.sum(dim=1).clamp_min(tiny) if reduction == "mean" else total
     if reduction == "mean":
         return masked_mean(surprise, positive)
     return surprise.masked_fill(~positive, 0.0).sum(dim=1)

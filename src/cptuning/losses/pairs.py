@@ -17,7 +17,7 @@ class Pairs(NamedTuple):
 
 
 def positives(labels: Tensor) -> Tensor:
-    """P(i) as a boolean mask: j has the class of i and is not i itself.
+    """P(i) as a boolean mask: j has the class of i, or shares a label with i, and is not i itself.
 
     >>> positives(torch.tensor([7, 7, 3])).int()
     tensor([[0, 1, 0],
@@ -25,18 +25,41 @@ def positives(labels: Tensor) -> Tensor:
             [0, 0, 0]], dtype=torch.int32)
     """
     itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
-    return (labels[:, None] == labels) & ~itself
+    return _alike(labels) & ~itself
 
 
 def negatives(labels: Tensor) -> Tensor:
-    """N(i) as a boolean mask: j has another class than i.
+    """N(i) as a boolean mask: j has another class than i, or no label of i's, and is not i itself.
 
     >>> negatives(torch.tensor([7, 7, 3])).int()
     tensor([[0, 0, 1],
             [0, 0, 1],
             [1, 1, 0]], dtype=torch.int32)
     """
-    return labels[:, None] != labels
+    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    return ~(_alike(labels) | itself)
+
+
+def overlap(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """How far the label sets of i and j overlap: |Yᵢ ∩ Yⱼ| / |Yᵢ ∪ Yⱼ|, 0 if both are empty.
+
+    >>> overlap(torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]]))
+    tensor([[1.0000, 0.5000, 0.0000],
+            [0.5000, 1.0000, 0.0000],
+            [0.0000, 0.0000, 0.0000]])
+    """
+    shared, sizes = _shared(labels).to(dtype), labels.sum(dim=1).to(dtype)
+    return shared / (sizes[:, None] + sizes - shared).clamp_min(1)
+
+
+def _alike(labels: Tensor) -> Tensor:
+    return labels[:, None] == labels if labels.ndim == 1 else _shared(labels) > 0
+
+
+def _shared(labels: Tensor) -> Tensor:
+    """How many labels the sets of i and j have in common."""
+    with torch.autocast(labels.device.type, enabled=False):
+        return labels.float() @ labels.float().T
 
 
 def pairwise(z: Tensor, labels: Tensor) -> Pairs:
@@ -48,10 +71,10 @@ def pairwise(z: Tensor, labels: Tensor) -> Pairs:
     tensor([[1., 0.],
             [0., 1.]])
     """
-    if z.ndim != 2 or labels.shape != z.shape[:1]:
+    if z.ndim != 2 or labels.ndim not in (1, 2) or labels.shape[:1] != z.shape[:1]:
         raise CPTuningError(
             f"A loss got embeddings of shape {tuple(z.shape)} and labels of shape "
-            f"{tuple(labels.shape)}: give it (n, d) and (n,)."
+            f"{tuple(labels.shape)}: give it (n, d) and (n,), or (n, C) for label sets."
         )
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
     # Autocast would take the product back to half precision, whatever is fed to it.

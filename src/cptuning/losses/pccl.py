@@ -5,7 +5,13 @@ from torch import Tensor
 
 from cptuning.losses.circle import relaxation_factors
 from cptuning.losses.contrast import Form, Reduction, contrast
-from cptuning.losses.pairs import mean_over_anchors, one_drawn, pairwise, require_above_zero
+from cptuning.losses.pairs import (
+    mean_over_anchors,
+    one_drawn,
+    overlap,
+    pairwise,
+    require_above_zero,
+)
 
 
 def pccl_per_anchor(
@@ -24,7 +30,7 @@ def pccl_per_anchor(
 
     - ``z``: embeddings (n, d) whose rows have unit norm: this function does not normalise them.
       Half precision is computed, and answered, in float32.
-    - ``labels``: integer classes (n,).
+    - ``labels``: integer classes (n,), or a 0/1 matrix (n, C) of label sets.
     - ``margin``: m of the relaxation factors, which ask for s_p > 1 − m and s_n < m.
     - ``tau_n``: the temperature of the negatives; that of the positives is τp = ξ·τn.
     - ``xi``: ξ, above 1 to relax the positives.
@@ -36,6 +42,15 @@ def pccl_per_anchor(
     - ``form``: "sum_log" is Σ_p −log(…), PCCL as printed; "log_sum" is −log Σ_p (…), the form of
       L_CL, with one term per anchor.
 
+    Of label sets Y the positives P(i) share a label with i, the negatives N(i) share none, and
+    positives count by how far the sets overlap:
+
+        L(i) = Σ_{p ∈ P(i)} w_ip −log(exp(α_p s_p / τp) / Z(i)),  w_ip = |Yᵢ ∩ Y_p| / |Yᵢ ∪ Y_p|
+
+    with Z(i) the sum over P(i) and N(i) as ever; "mean" divides by Σ_p w_ip, and "log_sum" has w_ip
+    before each exp of a positive. So it is the loss of classes if every set has one label. A text
+    without labels is a negative of all others, and has no positive itself.
+
     >>> z, labels = torch.eye(2)[[0, 0, 1]], torch.tensor([0, 0, 1])
     >>> pccl_per_anchor(z, labels, margin=0.5, tau_n=1.0, xi=2.0)  # log(1 + exp(0 − 0.5·1/2))
     tensor([0.5759, 0.5759, 0.0000])
@@ -44,7 +59,8 @@ def pccl_per_anchor(
     logits = _logits(
         similarity, positive, margin, tau_n, xi, relaxation=relaxation, detach=detach_relaxation
     )
-    return contrast(logits, positive, negative, form=form, reduction=reduction)
+    weights = overlap(labels, logits.dtype) if labels.ndim == 2 else None
+    return contrast(logits, positive, negative, form=form, reduction=reduction, weights=weights)
 
 
 def pccl(

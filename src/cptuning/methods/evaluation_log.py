@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from cptuning.inference import fit_temperature, log_loss
+from cptuning.data import strata, stratified_folds
+from cptuning.inference import LabelCalibration, fit_temperature, log_loss
+from cptuning.inference.label_calibration import f1_per_row
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
 from cptuning.training import CheckpointFolder, Score
 
 _log = logging.getLogger("cptuning")
+
+# Of the answers, to choose the threshold of label sets by others.
+_FOLDS = 5
 
 _ARRAYS = ("scores", "familiarity", "labels", "weights")
 
@@ -34,23 +39,50 @@ class HeldOut:
     @property
     def temperature(self) -> float:
         """The temperature that calibrates the probabilities of these answers."""
+        if self.labels.ndim == 2:
+            return self.calibration.temperature
         return fit_temperature(self.scores, self.labels, self.weights)
 
+    @property
+    def calibration(self) -> LabelCalibration:
+        """What turns the scores of labels into probabilities and label sets."""
+        return LabelCalibration.fit(self.scores, self.labels, self.weights)
+
+    @property
+    def quality(self) -> NDArray[np.float64]:
+        """How good each answer is: 1 if it is right, else 0; the F1 of a label set.
+
+        Label sets are given by a calibration that did not see them: that of the other folds.
+        """
+        if self.labels.ndim == 1:
+            return np.asarray(self.scores.argmax(axis=1) == self.labels, np.float64)
+        n = len(self.labels)
+        folds = stratified_folds(strata(self.labels), min(_FOLDS, n), 0) if n > 1 else np.zeros(n)
+        quality = np.empty(n)
+        for fold in np.unique(folds):
+            away, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            given = self.take(rest).calibration.given(self.scores[away])
+            quality[away] = f1_per_row(given, self.labels[away])
+        return quality
+
     def score(self) -> Score:
-        """Accuracy, in which each answer counts 1, and calibrated log-loss."""
-        accuracy = float(np.mean(self.scores.argmax(axis=1) == self.labels))
-        loss = log_loss(self.scores, self.labels, self.temperature, self.weights)
-        return Score(accuracy, -loss, len(self.labels))
+        """Accuracy (of label sets, the mean F1), in which each answer counts 1, and log-loss."""
+        if self.labels.ndim == 2:
+            losses = self.calibration.log_losses(self.scores, self.labels)
+            loss = float(np.average(losses, weights=self.weights))
+        else:
+            loss = log_loss(self.scores, self.labels, self.temperature, self.weights)
+        return Score(float(np.mean(self.quality)), -loss, len(self.labels))
 
     def is_clearly_better_than(self, other: "HeldOut") -> bool:
         """Whether more of these answers are right, by more than chance explains.
 
         Both answer the same examples. If g are right here alone and l are right there alone, it is
-        g - l > sqrt(g + l + 1), a standard error with one imagined answer more.
+        g - l > sqrt(g + l + 1), a standard error with one imagined answer more. Of label sets, the
+        differences d of their F1 count: Σ d > sqrt(Σ d² + 1).
         """
-        ours, theirs = (one.scores.argmax(axis=1) == one.labels for one in (self, other))
-        gained, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-        return gained - lost > math.sqrt(gained + lost + 1)
+        gains = self.quality - other.quality
+        return float(gains.sum()) > math.sqrt(float((gains**2).sum()) + 1)
 
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""

@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from cptuning.backbone import TextEncoder
-from cptuning.data import stratified_folds, stratified_sample
+from cptuning.data import strata, stratified_folds, stratified_sample
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
@@ -154,7 +154,7 @@ class Learner(ABC, Generic[S, T]):
 
     def _folds(self) -> dict[int, tuple[IntArray, IntArray]]:
         """By fold, the rows that it trains on, and those that it leaves out and answers."""
-        labels = self.training.split.train.labels
+        labels = strata(self.training.split.train.labels)
         folds, seed = self.training.folds, self.training.seed
         fold_of = stratified_folds(labels, folds, seed)
         # An example that is alone in its class can't be answered by a model without it.

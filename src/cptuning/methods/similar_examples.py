@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import Protocol
 
 from cptuning.backbone.joined_views import Views
-from cptuning.data import LabelSpace, stratified_sample
+from cptuning.data import LabelSpace, MultiLabelSpace, strata, stratified_sample
 from cptuning.inference import (
     EmbeddingPredictor,
     Encoder,
+    MultiLabelPredictor,
     SupportSet,
     class_scores,
     familiarity,
@@ -54,7 +55,7 @@ class SimilarExamples:
         self._known = split.train
         self._encodings = encodings
         # An evaluation must not take longer the more examples there are: a sample stands for all.
-        self._references = stratified_sample(split.train.labels, MOST_REFERENCES, seed)
+        self._references = stratified_sample(strata(split.train.labels), MOST_REFERENCES, seed)
         self._choice: LeaveOneOut | None = None
         self._chosen_embeddings: FloatArray | None = None
 
@@ -124,9 +125,21 @@ class SimilarExamples:
         self, label_space: LabelSpace, temperature: float, unknown_threshold: float | None
     ) -> EmbeddingPredictor:
         """The encoder with the training examples as its support set."""
+        support = self.support().searched(self.settings.index)
+        if isinstance(label_space, MultiLabelSpace):
+            calibration = support.label_regression.calibration
+            return MultiLabelPredictor(
+                encoder=self._encoder,
+                support=support,
+                label_space=label_space,
+                inference=self.settings.inference,
+                k=self.settings.k,
+                temperature=calibration.temperature,
+                calibration=calibration,
+            )
         return EmbeddingPredictor(
             self._encoder,
-            self.support().searched(self.settings.index),
+            support,
             label_space,
             inference=self.settings.inference,
             k=self.settings.k,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cptuning.backbone import output_positions
-from cptuning.data import BalancedBatches, LabelSpace, UniformBatches
+from cptuning.data import BalancedBatches, LabelSpace, UniformBatches, strata
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
@@ -127,7 +127,7 @@ class BatchedTask(ABC, Generic[S]):
     @cached_property
     def _batches(self) -> BalancedBatches | UniformBatches:
         if self.settings.batches == "balanced":
-            return BalancedBatches(self.split.train.labels, self.batch_size, self.seed)
+            return BalancedBatches(strata(self.split.train.labels), self.batch_size, self.seed)
         return UniformBatches(len(self.encodings), self.batch_size, self.seed)
 
     @cached_property

@@ -23,7 +23,7 @@ Weights = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LabelledExamples:
-    """Examples and their class numbers."""
+    """Examples and their class numbers, or the 0/1 matrix of their label sets."""
 
     examples: Examples
     labels: IntArray

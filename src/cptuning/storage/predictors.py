@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from cptuning.backbone.encoder_files import BACKBONE_FOLDER, EncoderFiles
 from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.backbone.packed import has_embedded_architecture
-from cptuning.data import Examples, read_added
+from cptuning.data import Examples, LabelSpace, MultiLabelSpace, read_added
 from cptuning.data.weights import Weights
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
@@ -22,6 +22,7 @@ from cptuning.inference import (
     EmbeddingPredictor,
     Encoder,
     HeadPredictor,
+    MultiLabelPredictor,
     Predictor,
     Scorer,
     SecondLook,
@@ -125,19 +126,26 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
     settings = facts.settings
     if not isinstance(settings, CPTuningSettings):
         raise ValueError(f"it is of the method {facts.method} and has no {HEAD_FILE}")
-    support = _read_support(folder, layout.template.is_pair, len(facts.label_space.classes))
+    support = _read_support(folder, layout.template.is_pair, facts.label_space)
     encoder = _encoder(folder, layout, settings, device, trainable)
-    predictor = EmbeddingPredictor(
-        encoder,
-        support.searched(settings.index),
-        facts.label_space,
-        inference=settings.inference,
-        k=settings.k,
-        temperature=facts.temperature,
-        unknown_threshold=facts.unknown_threshold,
-        second_look=_second_look(folder, layout, settings, facts.clear_lead),
-        class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
-    )
+    answering: dict[str, Any] = {
+        "encoder": encoder,
+        "support": support.searched(settings.index),
+        "label_space": facts.label_space,
+        "inference": settings.inference,
+        "k": settings.k,
+        "temperature": facts.temperature,
+        "second_look": _second_look(folder, layout, settings, facts.clear_lead),
+    }
+    if facts.label_sets is None:
+        predictor = EmbeddingPredictor(
+            **answering,
+            unknown_threshold=facts.unknown_threshold,
+            class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
+        )
+    else:
+        calibration = facts.label_sets.calibration(facts.temperature)
+        predictor = MultiLabelPredictor(**answering, calibration=calibration)
     _require_comparable(predictor)
     return predictor.with_added(read_added(folder))
 
@@ -159,7 +167,7 @@ def _exact(predictor: EmbeddingPredictor) -> list[Encoder]:
     return [] if predictor.second_look is None else [predictor.second_look.encoder]
 
 
-def _read_support(folder: Path, pair: bool, n_classes: int) -> SupportSet:
+def _read_support(folder: Path, pair: bool, label_space: LabelSpace) -> SupportSet:
     stored = load_file(folder / _SUPPORT)
     # Not splitlines(): texts may hold the line separators of Unicode.
     lines = (folder / TEXTS_FILE).read_text("utf-8").split("\n")
@@ -167,13 +175,14 @@ def _read_support(folder: Path, pair: bool, n_classes: int) -> SupportSet:
     embeddings, labels = stored["embeddings"], stored["labels"]
     if embeddings.dtype != np.float32 or labels.dtype != np.int64:
         raise ValueError("its support set has numbers of another kind")
-    if embeddings.ndim != 2 or labels.ndim != 1:
+    n_classes, is_matrix = len(label_space), isinstance(label_space, MultiLabelSpace)
+    if embeddings.ndim != 2 or labels.shape[1:] != ((n_classes,) if is_matrix else ()):
         raise ValueError("its support set is of another shape")
     if not len(examples) == len(embeddings) == len(labels) > 0:
         raise ValueError("its support set is not whole")
     if not np.isfinite(embeddings).all() or np.abs(embeddings).max(initial=0) > 2:
         raise ValueError("its support set has no numbers to compare with")
-    if not ((labels >= 0) & (labels < n_classes)).all():
+    if not ((labels >= 0) & (labels < (2 if is_matrix else n_classes))).all():
         raise ValueError("its support set has other classes")
     return SupportSet(examples, embeddings, labels, weights=_weights(stored, len(labels)))
 

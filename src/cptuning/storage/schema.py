@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data import LabelSpace
+from cptuning.data import LabelSpace, label_space_from_json
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
-from cptuning.inference import Predictor
+from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor
 from cptuning.methods.all_settings import SETTINGS
 from cptuning.methods.cp_tuning_settings import MOST_STEPS
 from cptuning.prompting import Layout, SpecialTokens, Template
@@ -38,6 +38,7 @@ _MOST_TOKENS = 1 << 20
 _MOST_IDS = 1 << 24
 _TEMPERATURES = (1e-6, 1e6)
 _MOST_LEAD = 1e6
+_MOST_BIAS = 1e9
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,39 @@ class LayoutFacts:
 
 
 @dataclass(frozen=True)
+class LabelSetFacts:
+    """How a multi-label model answers; its temperature is stored as that of any model."""
+
+    format: str
+    biases: tuple[float, ...]
+    threshold: float
+
+    @classmethod
+    def of(cls, predictor: Predictor) -> "LabelSetFacts | None":
+        """The facts of a multi-label model; None for any other."""
+        if not isinstance(predictor, MultiLabelPredictor):
+            return None
+        calibration = predictor.calibration
+        biases = tuple(calibration.biases.tolist())
+        return cls(predictor.label_space.format, biases, calibration.threshold)
+
+    @classmethod
+    def from_json(cls, stored: Any, n_labels: int) -> "LabelSetFacts":
+        """The inverse of what is stored, checked."""
+        facts = _Object("label_sets", stored, _names(cls))
+        biases = stored["biases"]
+        if not isinstance(biases, list) or len(biases) != n_labels:
+            raise CPTuningError("label_sets.biases is not a list with a number for each label")
+        if not all(type(b) in (int, float) and abs(b) < _MOST_BIAS for b in biases):
+            raise CPTuningError("label_sets.biases has something else than numbers")
+        return cls(facts.text("format"), tuple(biases), facts.number("threshold", 0, 1))
+
+    def calibration(self, temperature: float) -> LabelCalibration:
+        """What turns scores into label sets."""
+        return LabelCalibration(temperature, np.array(self.biases), self.threshold)
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """What a model folder says of its model."""
 
@@ -117,6 +151,8 @@ class ModelFacts:
     """Of a model that looks again at close calls."""
     class_prior: tuple[float, ...] | None
     """The shares that the probabilities are corrected for, in the order of the classes."""
+    label_sets: "LabelSetFacts | None"
+    """Of a multi-label model."""
     training: dict[str, Any]
     versions: dict[str, str]
 
@@ -142,6 +178,7 @@ class ModelFacts:
             predictor.unknown_threshold,
             None if look is None else look.clear_lead,
             None if prior is None else tuple(prior.tolist()),
+            LabelSetFacts.of(predictor),
             training,
             versions(),
         )
@@ -152,14 +189,15 @@ class ModelFacts:
         if isinstance(stored, dict) and stored.get("format") == 1:
             stored = _from_format_1(stored)
         if isinstance(stored, dict):
-            stored = {"class_prior": None, **stored}  # Older models have none.
+            stored = {"class_prior": None, "label_sets": None, **stored}  # Older models have none.
         facts = _Object("", stored, _names(cls) - {"label_space"} | {"format", "classes"})
         method = facts.text("method")
         if method not in SETTINGS:
             raise CPTuningError(f"method is {_shown(method)}: use one of {', '.join(SETTINGS)}")
         kind = SETTINGS[method]
         threshold, lead = facts.values["unknown_threshold"], facts.values["clear_lead"]
-        label_space = _label_space(facts.values["classes"])
+        sets = facts.values["label_sets"]
+        label_space = _label_space(facts.values["classes"], sets)
         return cls(
             method,
             label_space,
@@ -170,6 +208,7 @@ class ModelFacts:
             None if threshold is None else facts.number("unknown_threshold", -10, 10),
             None if lead is None else facts.number("clear_lead", 0, _MOST_LEAD),
             _class_prior(facts.values["class_prior"], label_space),
+            None if sets is None else LabelSetFacts.from_json(sets, len(label_space)),
             _training(facts.object("training")),
             _texts("versions", facts.object("versions")),
         )
@@ -195,6 +234,7 @@ class ModelFacts:
             "unknown_threshold": self.unknown_threshold,
             "clear_lead": self.clear_lead,
             "class_prior": self.class_prior,
+            "label_sets": None if self.label_sets is None else asdict(self.label_sets),
             "training": self.training,
             "versions": self.versions,
         }
@@ -277,8 +317,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _label_space(classes: Any) -> LabelSpace:
-    space = LabelSpace.from_json(classes)
+def _label_space(classes: Any, label_sets: Any) -> LabelSpace:
+    format = label_sets.get("format") if isinstance(label_sets, dict) else label_sets
+    space = label_space_from_json(classes, format)
     space.to_json()  # It refuses labels that are not finite.
     return space
 
