@@ -1,6 +1,8 @@
-"""How the default preset of the embedded backbone's two views was chosen, never by a test set.
+r"""How the default preset of the embedded backbone's two views was chosen, never by a test set.
 
     CPTUNING_DATA=folder python -m benchmarks.views [--kind single many pair] [--workers 8]
+    CPTUNING_DATA=folder python -m benchmarks.views --kind sentence --seeds 1 \
+        --encoder minilm=FOLDER --encoder gte-small=FOLDER
 
 A few examples per class of a training file are learned (16, or 8 where there are more than twenty
 classes), and 300 others of that file are answered, by the class directions and by LDA. Test files
@@ -12,16 +14,22 @@ pairs) the preset has the variant and the answer with the highest mean accuracy;
 one standard error of it, over the splits in pairs, counts as equal, and of equals the one is taken
 that stands first in the list, which begins with the cheapest and simplest. LDA is the answer of a
 kind if its mean over all variants is at least that of the class directions.
+
+``--kind sentence`` is about sentence encoders, which are read by pooling: two encoders, and data
+sets of all three kinds, since they have one preset for all tasks. The same rule, with encoders,
+data sets and splits in pairs; rows that train nothing stand in the table and are not chosen.
+Training is in bfloat16.
 """
 
 import argparse
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.everyday.data import _root, stratified_rows
+from benchmarks.everyday.rows import encoder_folder
 from benchmarks.runs import Job, run_all
 from cptuning import CPTuningClassifier
 from cptuning.data import LabelledData, read_table, unbalanced_split
@@ -31,7 +39,9 @@ SETS = {
     "single": ("SST-2", "MR", "CR", "SUBJ"),
     "many": ("TREC", "tweeteval_emotion", "SST5", "Airline_tweets", "HWU64", "StackOverflow20"),
     "pair": ("MRPC", "QQP", "QNLI", "RTE"),
+    "sentence": ("CR", "TREC", "HWU64", "QQP"),
 }
+ENCODERS = ("minilm", "gte-small")
 SEEDS = (1, 2, 3)
 SHOTS, MANY_CLASSES, SHOTS_OF_MANY = 16, 20, 8
 HELD_OUT = 300
@@ -71,10 +81,21 @@ VARIANTS: dict[str, dict[str, object]] = {
     "rate 1e-4, nothing frozen": {"learning_rate": 1e-4, "frozen_share": 0.0},
     "rate 1e-4, lambda 1": {"learning_rate": 1e-4, "contrastive_weight": 1.0},
 }
+# No template is read, and there is no masked LM.
+_SENTENCE_BASE = _BASE | {"contrastive_weight": 1.0, "frozen_share": 0.0}
+SENTENCE_VARIANTS: dict[str, dict[str, object]] = {
+    "frozen": _FROZEN,
+    "rate 5e-5": {},
+    "rate 2e-5": {"learning_rate": 2e-5},
+    "rate 1e-4": {"learning_rate": 1e-4},
+    "rate 1e-4, half frozen": {"learning_rate": 1e-4, "frozen_share": 0.5},
+}
 
 
 def variants_of(kind: str) -> list[str]:
     """The variants that make sense for a kind of task: those of pairs have one prompt."""
+    if kind == "sentence":
+        return list(SENTENCE_VARIANTS)
     return [v for v in VARIANTS if not (kind == "pair" and "all in all" in v)]
 
 
@@ -100,15 +121,22 @@ def split(name: str, seed: int) -> tuple[LabelledData, LabelledData]:
     return pool.take(rows), rest.take(stratified_rows(rest.labels, HELD_OUT, seed))
 
 
-def one_run(job: Job) -> Job:
+def settings_of(job: Job) -> dict[str, object]:
+    """What the job's variant sets, in the place of the preset."""
+    if job["kind"] == "sentence":
+        return _SENTENCE_BASE | SENTENCE_VARIANTS[job["variant"]] | {"precision": "bfloat16"}
+    template = _PAIR if job["kind"] == "pair" else _SINGLE
+    return _BASE | {"template": template} | VARIANTS[job["variant"]]
+
+
+def one_run(job: Job, encoders: Mapping[str, Path] | None = None) -> Job:
     """The accuracies of a variant on one split, by either answer."""
     from cptuning.inference import class_scores
 
     train, held_out = split(job["dataset"], job["seed"])
-    template = _PAIR if job["kind"] == "pair" else _SINGLE
-    settings = _BASE | {"template": template} | VARIANTS[job["variant"]]
+    backbone = str((encoders or {}).get(job["backbone"], job["backbone"]))
     classifier = CPTuningClassifier(
-        job["backbone"], random_state=job["seed"], verbose=False, validation="none", **settings
+        backbone, random_state=job["seed"], verbose=False, validation="none", **settings_of(job)
     )
     classifier.fit(train.examples, train.labels)
     predictor = classifier.predictor_
@@ -129,7 +157,7 @@ def table(records: Sequence[Job], kind: str) -> str:
     lines.append("|---" * (len(names) + 4) + "|")
     found = {
         (variant, answer): {
-            (r["dataset"], r["seed"]): 100 * r["accuracy"][answer]
+            (r["dataset"], r["seed"], r["backbone"]): 100 * r["accuracy"][answer]
             for r in records
             if (r["kind"], r["variant"]) == (kind, variant)
         }
@@ -142,7 +170,7 @@ def table(records: Sequence[Job], kind: str) -> str:
         return "\n".join(lines)
     best = max(found.values(), key=lambda runs: np.mean(list(runs.values())))
     for (variant, answer), runs in found.items():
-        means = [np.mean([a for (n, _), a in runs.items() if n == name]) for name in names]
+        means = [np.mean([a for (n, *_), a in runs.items() if n == name]) for name in names]
         gaps = [best[key] - runs[key] for key in best]
         error = np.std(gaps, ddof=1) / len(gaps) ** 0.5
         lines.append(
@@ -156,16 +184,22 @@ def table(records: Sequence[Job], kind: str) -> str:
 def main() -> None:
     """Run what is left, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kind", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    kinds = [kind for kind in SETS if kind != "sentence"]
+    parser.add_argument("--kind", nargs="+", default=kinds, choices=list(SETS))
+    named = list(dict.fromkeys([*VARIANTS, *SENTENCE_VARIANTS]))
+    parser.add_argument("--variants", nargs="+", default=named, choices=named)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--backbone", default="embedded")
+    parser.add_argument("--encoder", action="append", type=encoder_folder, default=[])
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, default=RECORDS)
     chosen = parser.parse_args()
+    encoders = dict(chosen.encoder)
+    if "sentence" in chosen.kind and set(encoders) != set(ENCODERS):
+        parser.error(f"--kind sentence needs --encoder NAME=FOLDER for {' and '.join(ENCODERS)}")
     jobs = [
         {
-            "backbone": chosen.backbone,
+            "backbone": backbone,
             "kind": kind,
             "variant": variant,
             "dataset": name,
@@ -176,8 +210,9 @@ def main() -> None:
         for variant in variants_of(kind)
         if variant in chosen.variants
         for name in SETS[kind]
+        for backbone in (ENCODERS if kind == "sentence" else (chosen.backbone,))
     ]
-    records = run_all(jobs, one_run, chosen.output, chosen.workers)
+    records = run_all(jobs, partial(one_run, encoders=encoders), chosen.output, chosen.workers)
     for kind in chosen.kind:
         print(table(records, kind), end="\n\n")
 

@@ -254,6 +254,7 @@ def save_sentence_encoder(
     lower_case: bool = False,
     types: str = "sentence_transformers.models.",
     two_views: bool = False,
+    **changes: Any,
 ) -> Path:
     """Write a tiny encoder in the format of sentence-transformers, as that package does.
 
@@ -262,7 +263,7 @@ def save_sentence_encoder(
     """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = tiny_tokenizer(architecture)
-    model = tiny_model(architecture, tokenizer)
+    model = tiny_model(architecture, tokenizer, **changes)
     (model if two_views else model.base_model).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     own = {"max_seq_length": max_length, "do_lower_case": lower_case}

@@ -18,7 +18,7 @@ from statistics import median
 from benchmarks.everyday.data import TASKS, Task, load_task
 from benchmarks.everyday.one_run import one_run
 from benchmarks.everyday.report import picture, report
-from benchmarks.everyday.rows import ENCODERS, GUESSES, ROWS, Places, Row
+from benchmarks.everyday.rows import GUESSES, ROWS, Places, Row, encoder_folder
 from benchmarks.runs import Job, run_all
 from cptuning.files.atomic import write_whole
 from cptuning.files.journal import Journal
@@ -51,16 +51,6 @@ def estimated_seconds(job: Job, records: Sequence[Job]) -> float:
         r["fit_seconds"] + r["seconds_per_1000"] * r["test_texts"] / 1000 for r in alike or own
     ]
     return median(seconds) if seconds else GUESSES[job["row"]]
-
-
-def encoder_folder(argument: str) -> tuple[str, Path]:
-    """``NAME=FOLDER``, apart."""
-    name, equals, folder = argument.partition("=")
-    if not equals or name not in ENCODERS or not Path(folder).is_dir():
-        raise argparse.ArgumentTypeError(
-            f"{argument!r} is not NAME=FOLDER with one of {', '.join(ENCODERS)} and a folder"
-        )
-    return name, Path(folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

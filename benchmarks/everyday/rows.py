@@ -4,6 +4,7 @@ Seconds are CPU seconds of this process on one thread. Other work on the machine
 than wall-clock time, but it does: times to be compared come from a quiet machine.
 """
 
+import argparse
 import tempfile
 import time
 from collections import Counter
@@ -42,6 +43,16 @@ class Places:
 
     encoders: Mapping[str, Path]
     cache: Path
+
+
+def encoder_folder(argument: str) -> tuple[str, Path]:
+    """``NAME=FOLDER``, apart."""
+    name, equals, folder = argument.partition("=")
+    if not equals or name not in ENCODERS or not Path(folder).is_dir():
+        raise argparse.ArgumentTypeError(
+            f"{argument!r} is not NAME=FOLDER with one of {', '.join(ENCODERS)} and a folder"
+        )
+    return name, Path(folder)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.app.conftest import FILMS, GOOD, PAIRS
+from tests.tiny import save_sentence_encoder
 
 from cptuning.app.review import HeldOutAnswer, Review
+from cptuning.app.session import AppSettings, Session
 from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
@@ -30,6 +32,16 @@ class TestTraining:
         assert session.is_trained
         assert session.changes == 0
         assert len(session.review.answers) == len(FILMS)
+
+    def test_a_sentence_encoder_is_trained_reviewed_and_taught_too(self, tmp_path):
+        encoder = save_sentence_encoder(tmp_path / "encoder")
+        session = Session(AppSettings(str(encoder), {"steps": 2}))
+        session.add(FILMS)
+        list(session.train().run())
+        session.add([Example("where is my parcel?", "delivery")])
+        assert known(session) == session.examples
+        assert len(session.review.answers) == len(FILMS)
+        session.close()
 
     def test_too_little_is_refused_before_anything_starts(self, session):
         with pytest.raises(CPTuningError, match="Add examples first"):

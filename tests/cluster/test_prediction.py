@@ -14,6 +14,7 @@ from pyarrow.dataset import dataset
 from tests.ray_cluster import workers
 from tests.standstill import start_python
 from tests.test_estimator import LABELS, TEXTS
+from tests.tiny import save_sentence_encoder
 from typer.testing import CliRunner
 
 import cptuning
@@ -123,13 +124,26 @@ def test_every_row_is_answered_once_though_a_worker_is_killed(ray_cluster, model
 def test_an_exported_model_answers_on_the_cluster_too(ray_cluster, model, source, tmp_path):
     from cptuning.export import export_onnx
 
-    exported, output = tmp_path / "exported", tmp_path / "answers"
+    exported = tmp_path / "exported"
     export_onnx(cptuning.load(model), exported)
-    result = predict(exported, source, "--output", output, "--runner", "ray", "--quiet")
+    check_answers_on_the_cluster(exported, source, tmp_path / "answers")
+
+
+def test_a_sentence_encoder_answers_on_the_cluster_too(ray_cluster, source, tmp_path):
+    encoder = save_sentence_encoder(tmp_path / "encoder")
+    classifier = CPTuningClassifier(
+        str(encoder), steps=1, validation="none", verbose=False, device="cpu"
+    )
+    classifier.fit(TEXTS, LABELS).save(tmp_path / "model")
+    check_answers_on_the_cluster(tmp_path / "model", source, tmp_path / "answers")
+
+
+def check_answers_on_the_cluster(model, source, output):
+    result = predict(model, source, "--output", output, "--runner", "ray", "--quiet")
     assert result.exit_code == 0, result.stderr
     found = answers_in(output)
     assert found["id"].to_pylist() == list(range(ROWS))
-    wanted = cptuning.load(exported).predict(found["text"].to_pylist())
+    wanted = cptuning.load(model).predict(found["text"].to_pylist())
     assert found["prediction"].to_pylist() == wanted.tolist()
 
 

@@ -127,7 +127,7 @@ def test_the_calibration_is_the_best_logistic_fit():
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 3))
 def test_the_threshold_has_the_best_micro_f1(seed, n, n_labels):
     rng = np.random.default_rng(seed)
-    shares, labels = rng.integers(0, 6, (n, n_labels)) / 6, rng.integers(0, 2, (n, n_labels))
+    shares, labels = rng.integers(1, 6, (n, n_labels)) / 6, rng.integers(0, 2, (n, n_labels))
     assume(labels.any())
     found = best_threshold(shares, labels)
     f1 = f1_score(labels.ravel(), shares.ravel() >= found, zero_division=0)

@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 from tests.serving.client import Server
+from tests.tiny import save_sentence_encoder
 
 TEXTS = ["a great movie", "i loved it", "so good", "a dull film", "boring", "bad food"]
 LABELS = ["good"] * 3 + ["bad"] * 3
@@ -13,7 +14,7 @@ PAIRS = [("is it red?", "yes"), ("is it long?", "it is long"), ("is it red?", "n
 
 @pytest.fixture(scope="session")
 def folders(tiny, tmp_path_factory):
-    """One folder with models: of films, the same exported, of pairs, and one of a rival."""
+    """Models in one folder: of films, exported too, of pairs, of a rival, of a sentence encoder."""
     from cptuning import CPTuningClassifier, make_classifier
     from cptuning.export import export_onnx
 
@@ -24,6 +25,9 @@ def folders(tiny, tmp_path_factory):
     export_onnx(films, root / "films")
     export_onnx(CPTuningClassifier(**common).fit(PAIRS, [1, 1, 0]), root / "pairs")
     make_classifier("fine-tuning", **common).fit(TEXTS, LABELS).save(root / "rival")
+    encoder = save_sentence_encoder(tmp_path_factory.mktemp("encoder"), dense=[(8, "Tanh")])
+    pooled = CPTuningClassifier(**common | {"backbone": str(encoder)}).fit(TEXTS, LABELS)
+    export_onnx(pooled, root / "sentences")
     return root
 
 

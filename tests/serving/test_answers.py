@@ -10,7 +10,7 @@ from tests.serving.conftest import TEXTS
 import cptuning
 
 QUERIES = ["a fine movie", "dull", "", "great " * 99, "<mask> [SEP] 😀\u2028é\x00", *TEXTS]
-MODELS = ("films", "trained", "rival")
+MODELS = ("films", "trained", "rival", "sentences")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,8 @@ def test_texts_of_the_wrong_kind_are_refused(server):
 def test_the_models_are_listed(server):
     listed = server.get("/models").json
     assert listed["default"] == "films"
-    assert [model["name"] for model in listed["models"]] == ["films", "pairs", "rival", "trained"]
+    names = [model["name"] for model in listed["models"]]
+    assert names == ["films", "pairs", "rival", "sentences", "trained"]
     assert server.get("/models/pairs").json == {
         "name": "pairs",
         "method": "cp-tuning",

@@ -10,9 +10,10 @@ import torch
 
 from cptuning.errors import CPTuningError
 from cptuning.training import Processes, gather
-from tests.tiny import save_tiny
+from tests.tiny import save_sentence_encoder, save_tiny
 
 ROOT = Path(__file__).parents[2]
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 SCRIPT = """
 import sys
@@ -110,18 +111,23 @@ classifier = CPTuningClassifier(
 texts, labels = GOOD + BAD, ["good"] * 6 + ["bad"] * 6
 classifier.fit(texts, labels, X_dev=texts, y_dev=labels)
 processes = Processes.find("auto")
-assert processes.sharded == (processes.count > 1)
 weights = classifier.predictor_.encoder.module.named_parameters()
 found = {n: p.detach().clone() for n, p in weights} | {
     "embeddings": torch.from_numpy(classifier.transform(texts)),
     "count": torch.tensor(processes.count),
     "kept": torch.tensor(classifier.history_.best_step),
+    "sharded": torch.tensor(processes.sharded),
 }
 if processes.is_main:
     save_file(found, output)
 if processes.count > 1:
     torch.distributed.destroy_process_group()
 """
+
+
+def test_two_processes_train_the_sentence_encoder_that_one_trains(tmp_path):
+    encoder = save_sentence_encoder(tmp_path / "encoder", dense=[(8, "Tanh")], **NO_DROPOUT)
+    check_same_model(*outcomes(tmp_path, FIT_SCRIPT, "chunk_size=0", folder=encoder))
 
 
 @pytest.mark.parametrize("method", ["fine-tuning", "warp"])
@@ -133,6 +139,11 @@ def test_two_processes_train_the_rival_that_one_trains(tmp_path, method):
 def test_two_processes_with_sharded_weights_train_the_model_of_one(tmp_path):
     """FSDP, with frozen layers and a chunked batch besides."""
     one, two = outcomes(tmp_path, FIT_SCRIPT, "frozen_share=0.5,chunk_size=3", sharded=True)
+    assert (one.pop("sharded"), two.pop("sharded")) == (False, True)
+    check_same_model(one, two)
+
+
+def check_same_model(one, two):
     assert one.keys() == two.keys()
     # A softmax does not see the keys' biases: their gradients are noise, which Adam makes steps of.
     for name in [name for name in one if not name.endswith("key.bias")]:
@@ -148,13 +159,11 @@ def test_two_processes_give_the_loss_gradient_and_model_of_one(tmp_path, reducti
         torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
-def outcomes(tmp_path, code, argument, sharded=False):
+def outcomes(tmp_path, code, argument, sharded=False, folder=None):
     """What a script finds when it is one process, and when it is two."""
     from safetensors.torch import load_file
 
-    folder = save_tiny(
-        "bert", tmp_path / "bert", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
+    folder = folder or save_tiny("bert", tmp_path / "bert", **NO_DROPOUT)
     script = tmp_path / "script.py"
     script.write_text(code)
     launch = {

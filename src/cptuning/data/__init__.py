@@ -29,6 +29,7 @@ from cptuning.data.label_sets import (
     is_multi_label,
     label_space_from_json,
     label_space_of,
+    label_text,
     strata,
 )
 from cptuning.data.labels import LabelSpace, aligned, as_labels
@@ -70,6 +71,7 @@ __all__ = [
     "k_shot_split",
     "label_space_from_json",
     "label_space_of",
+    "label_text",
     "load_dataset_split",
     "load_few_shot",
     "load_test",

@@ -98,7 +98,7 @@ class MultiLabelSpace(LabelSpace):
             return [list(labels) for labels in self.decode(matrix)]
         if self.format == "matrix":
             return matrix
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 
         return csr_matrix(matrix)
 
@@ -183,6 +183,15 @@ def strata(labels: IntArray) -> IntArray:
     n_labels = labels.shape[1]
     frequency = np.where(labels == 1, labels.sum(axis=0), len(labels) + 1)
     return np.asarray(np.where(labels.any(axis=1), frequency.argmin(axis=1), n_labels))
+
+
+def label_text(label: Any, separator: str = ", ") -> str:
+    """A label as it is shown or, of a label set, all of them.
+
+    >>> label_text("late"), label_text(("late", "rude")), label_text(())
+    ('late', 'late, rude', '')
+    """
+    return separator.join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _is_sparse(y: Any) -> bool:

@@ -15,7 +15,12 @@ from cptuning.data.weights import as_sample_weights, class_weights
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
-from cptuning.inference import MultiLabelPredictor, Predictor
+from cptuning.inference import (
+    Explanations,
+    LabelExplanations,
+    MultiLabelPredictor,
+    Predictor,
+)
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
 
@@ -313,13 +318,14 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             return predictor.calibration.margins(scores)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def explain(self, X: Any, k: int = 3) -> Any:
+    def explain(self, X: Any, k: int = 3) -> Explanations | LabelExplanations:
         """The reasons for each prediction, of a method that predicts by similar examples.
 
-        These are the k nearest labelled examples of the predicted class, best first, as a list of
-        (text, label, similarity). Its attribute ``against`` is the nearest example of another
-        class if that is nearer than all of them, else None. With label sets, each text has a
-        dictionary of such lists, by the labels that it is given.
+        One list per text: the k nearest labelled examples of the predicted class, best first, each
+        with its ``text``, ``label`` and ``similarity``. The list's attribute ``against`` is the
+        nearest example of another class if that is nearer than all of them, else None. All of it
+        prints as a table, and shows as one in a notebook. With label sets, each text has a
+        dictionary of such lists, one for each label that it is given.
         """
         return self._fitted().explain(X, k)
 

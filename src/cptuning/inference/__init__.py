@@ -6,6 +6,7 @@ from cptuning.inference.calibration import (
     log_loss,
     softmax,
 )
+from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import (
     auroc,
     familiarity,
@@ -35,10 +36,12 @@ __all__ = [
     "EmbeddingPredictor",
     "Encoder",
     "Evidence",
+    "Explanations",
     "HeadPredictor",
     "Index",
     "Inference",
     "LabelCalibration",
+    "LabelExplanations",
     "MultiLabelPredictor",
     "Predictor",
     "Reasons",

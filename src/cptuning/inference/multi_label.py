@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data import MultiLabelSpace
+from cptuning.data import Examples, MultiLabelSpace
 from cptuning.errors import CPTuningError
+from cptuning.inference.explanations import LabelExplanations
 from cptuning.inference.label_calibration import LabelCalibration
-from cptuning.inference.predictor import EmbeddingPredictor
+from cptuning.inference.predictor import Answered, EmbeddingPredictor
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for_label
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
@@ -57,10 +58,22 @@ class MultiLabelPredictor(EmbeddingPredictor):
         given = [self.label_space.classes.index(one) for one in label]
         return float(probabilities[given].min()) if given else float(1 - probabilities.max())
 
-    def explain(self, X: Any, k: int = 3) -> Any:
+    def explain(self, X: Any, k: int = 3) -> LabelExplanations:
         """For each text, a dictionary with the reasons for each label that it is given."""
-        answered = self.answer(X)
-        return self.label_reasons(answered.embeddings, answered.labels.tolist(), k)
+        examples = self.examples(X)
+        return self.explained_by_label(examples, self.answer(examples), k)
+
+    def explained_by_label(
+        self, examples: Examples, answered: Answered, k: int = 3
+    ) -> LabelExplanations:
+        """The reasons for the labels that this model has given to these examples."""
+        labels, classes = answered.labels.tolist(), self.label_space.classes
+        found = self.label_reasons(answered.embeddings, labels, k)
+        sure = [
+            {c: float(p) for c, p in zip(classes, shares, strict=True) if c in given}
+            for given, shares in zip(labels, answered.probabilities, strict=True)
+        ]
+        return LabelExplanations(found, examples, sure)
 
     def label_reasons(
         self, embeddings: FloatArray | None, labels: Sequence[Any], k: int = 3
