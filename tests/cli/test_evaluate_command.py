@@ -60,7 +60,7 @@ def test_the_report_is_one_file_that_shows_texts_as_texts(run, model, tmp_path):
     assert f"The report is in {report}." in result.stderr
     html = report.read_text("utf-8")
     assert "Evaluation of films-model on t.csv" in html
-    assert "<script" not in html
+    assert evil not in html
     assert "&lt;script&gt;" in html
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "t.csv"]
 

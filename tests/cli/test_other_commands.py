@@ -7,7 +7,9 @@ import pytest
 from tests.cli.conftest import GOOD, write_csv
 
 from cptuning.backbone import CATALOGUE
-from cptuning.commands.explain import print_explanation
+from cptuning.commands.explain import print_explanations
+from cptuning.data import Examples
+from cptuning.inference import Evidence, Explanations, Reasons
 from cptuning.registry import load
 
 
@@ -53,22 +55,23 @@ class TestExplain:
         ).stdout  # fmt: skip
 
     def test_what_speaks_against_an_answer_is_shown_apart(self, capsys):
-        example = {"text": "refund my parcel", "label": "refund", "similarity": 0.912}
-        answer = {
-            "text": "my parcel",
-            "prediction": "delivery",
-            "confidence": 0.75,
-            "neighbours": [example | {"label": "delivery", "similarity": 0.8}],
-            "against": example,
-        }
-        print_explanation(answer)
-        print_explanation(answer | {"prediction": "unknown", "confidence": None, "against": None})
+        near = Evidence("refund my parcel", "delivery", 0.8)
+        nearer = Evidence("refund my parcel", "refund", 0.912)
+        print_explanations(
+            Explanations(
+                [Reasons([near], against=nearer), Reasons([near])],
+                Examples(("my parcel", "my parcel")),
+                ["delivery", "unknown"],
+                [0.75, None],
+            )
+        )
         assert capsys.readouterr().out.splitlines() == [
             "my parcel",
             "  delivery (75.0 %), because it is similar to",
             "     0.80  delivery  refund my parcel",
             "  although this is even nearer",
-            "     0.91  refund  refund my parcel",
+            "     0.91  refund    refund my parcel",
+            "",
             "my parcel",
             "  unknown; the nearest examples are",
             "     0.80  delivery  refund my parcel",

@@ -1,7 +1,9 @@
 """The report says what matters, fetches nothing, and shows texts as texts."""
 
+import csv
 import re
 from html.parser import HTMLParser
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from tests.reporting.conftest import CircleEncoder, circle_predictor
 from cptuning.data import Examples, LabelSpace
 from cptuning.inference import EmbeddingPredictor, SupportSet
 from cptuning.reporting import Evaluation, report_html
-from cptuning.reporting.evaluation_report import verdict
+from cptuning.reporting.evaluation_report import errors_csv, verdict
 
 EVIL = "<script>alert('x')</script>"
 
@@ -18,7 +20,7 @@ EVIL = "<script>alert('x')</script>"
 class Outline(HTMLParser):
     """Collects the tags, the attributes and the text of a page; and that every tag is closed."""
 
-    VOID = ("meta", "br", "img", "path", "use", "image", "rect", "link")
+    VOID = ("meta", "br", "img", "path", "use", "image", "rect", "link", "input")
 
     def __init__(self, html):
         super().__init__()
@@ -81,9 +83,11 @@ def test_every_tag_is_closed(html):
     assert Outline(html).open == []
 
 
-def test_nothing_is_fetched_and_nothing_is_run(html):
+def test_nothing_is_fetched_and_nothing_of_a_text_is_run(html):
     outline = Outline(html)
-    assert not {"script", "link", "iframe", "object"} & set(outline.tags)
+    assert not {"link", "iframe", "object"} & set(outline.tags)
+    assert outline.tags.count("script") == 1  # the filter, the only one that the policy allows
+    assert re.search(r"script-src 'sha256-[^']+'\"", html)
     for name, value in outline.attributes:
         assert not name.startswith("on")
         if name in ("src", "href", "xlink:href"):
@@ -97,7 +101,8 @@ def test_texts_classes_and_names_are_shown_not_interpreted(facts):
     evaluation = Evaluation.of(predictor, Examples((f"0 {EVIL}",)), [f"{EVIL}two"])
     facts["parameters"]["backbone"] = facts["layout"]["template"] = EVIL
     html = report_html(evaluation, facts, model=f"{EVIL}model", test=f"{EVIL}test")
-    assert "<script" not in html
+    assert html.count("<script") == 1
+    assert EVIL not in html
     assert Outline(html).text.count(EVIL) > 10
 
 
@@ -163,3 +168,79 @@ def test_many_texts_are_thinned_out_and_the_report_says_so(predictor, facts, mon
     evaluation = Evaluation.of(predictor, Examples(("80 a",) * 20), ["north"] * 20)
     html = report_html(evaluation, facts, model="m", test="t")
     assert "10 of 23 texts are shown" in html
+
+
+@pytest.fixture
+def failures(predictor):
+    """Twelve wrong answers of two kinds, and a right one."""
+    texts = [
+        *(f"{80 + n} parcel {n}" for n in range(9)),
+        *(f"-{70 + n} refund {n}" for n in range(3)),
+    ]
+    truth = ["east"] * 9 + ["north"] * 3
+    return Evaluation.of(predictor, Examples((*texts, "90 fine")), [*truth, "north"])
+
+
+def test_the_table_of_errors_has_all_of_them_the_most_confident_first(predictor):
+    texts = Examples(('70 "a"\r\nb, c', "88 d", "0 e"))
+    evaluation = Evaluation.of(predictor, texts, ["east", "south", "east"])
+    header, *rows = csv.reader(StringIO(errors_csv(evaluation), newline=""))
+    assert header == ["text", "label", "prediction", "confidence"]
+    assert [row[:3] for row in rows] == [
+        ["88 d", "south", "north"],
+        ['70 "a"\r\nb, c', "east", "north"],
+    ]
+    assert [float(row[3]) for row in rows] == sorted(
+        np.round(evaluation.confidence[:2], 4).tolist(), reverse=True
+    )
+
+
+def test_all_but_five_errors_are_folded_and_the_page_finds_them(failures, facts, tmp_path, browser):
+    path = tmp_path / "report.html"
+    path.write_text(report_html(failures, facts, model="shop", test="test.csv"), "utf-8")
+    page = browser.new_page()
+    problems = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(path.as_uri())
+    visible = page.locator(".error:visible")
+    assert visible.count() == 5
+    page.get_by_text("7 more errors").click()
+    assert visible.count() == 12
+
+    page.get_by_label("Search").fill(" PARCEL 7")
+    assert visible.count() == 1
+    assert page.locator("#find output").text_content() == "1 of 12"
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Show").select_option("north → south")
+    assert visible.count() == 3
+    page.get_by_label("Show").select_option("")
+    assert visible.count() == 12
+
+    with page.expect_download() as download:
+        page.get_by_text("All wrong answers as a CSV file").click()
+    assert download.value.suggested_filename == "errors.csv"
+    saved = download.value.path().read_bytes().decode("utf-8")
+    assert saved == errors_csv(failures)
+    assert problems == []
+
+
+def test_a_search_opens_what_is_folded(failures, facts, tmp_path, browser):
+    path = tmp_path / "report.html"
+    path.write_text(report_html(failures, facts, model="shop", test="test.csv"), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    last = page.locator(".error blockquote").last
+    assert not last.is_visible()
+    page.get_by_label("Search").fill(last.text_content())
+    assert last.is_visible()
+
+
+def test_the_policy_refuses_every_script_but_the_filter(failures, facts, tmp_path, browser):
+    html = report_html(failures, facts, model="shop", test="test.csv")
+    path = tmp_path / "report.html"
+    path.write_text(html.replace("</form>", "</form><script>document.title = 'run'</script>"))
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert page.title() == "Evaluation of shop on test.csv"
+    assert page.get_by_label("Search").is_visible()

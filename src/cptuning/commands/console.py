@@ -62,16 +62,6 @@ def rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 6)
 
 
-def shown(text: str | tuple[str, str], longest: int = 200) -> str:
-    r"""A text, or both texts of a pair, on one line.
-
-    >>> shown("two\nlines"), shown(("a", "b"))
-    ('two lines', 'a | b')
-    """
-    line = " ".join((text if isinstance(text, str) else " | ".join(text)).split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
 class _OneLine(logging.Handler):
     """Shows each warning of the library once, on one line."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands.console import print_table
-from cptuning.commands.explain import explanations, print_explanation
+from cptuning.commands.explain import print_explanations
 from cptuning.data import Examples, Table
 from cptuning.data.sample_data import read_sample
 from cptuning.files.atomic import write_whole
@@ -51,9 +51,8 @@ def demo(
     classifier, evaluation = _task("messages", steps, messages)
     typer.echo("\n2. Some correct answers, with the examples that explain them")
     shown = _some_right_answers(evaluation)
-    for answer in explanations(classifier.predictor_, evaluation.examples.take(shown), 2):
-        typer.echo()
-        print_explanation(answer)
+    typer.echo()
+    print_explanations(classifier.explain(evaluation.examples.take(shown), 2))
     typer.echo(f"\n3. A new class, {_NEW_CLASS}, from three examples, without training")
     _show_new_class(classifier)
     typer.echo("\n4. Pairs: do two customers ask the same question?")

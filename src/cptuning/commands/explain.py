@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import output_console, print_json, rounded, shown
+from cptuning.commands.console import output_console, print_json, rounded
 from cptuning.data import Examples, check_kind, iter_tables
+from cptuning.data.examples import one_line
 from cptuning.errors import CPTuningError
-from cptuning.inference import Evidence, Predictor
-from cptuning.reporting.formatting import format_percent
+from cptuning.inference import Evidence, Explanations, Predictor
 
 
 def explain(
@@ -50,14 +50,14 @@ def explain(
     pairs = predictor.is_pair
     is_first = True
     for examples in _examples(text, second, file, column, model, pairs):
-        for answer in explanations(predictor, examples, k):
-            if as_json:
+        if as_json:
+            for answer in as_objects(predictor, examples, k):
                 print_json(answer)
-                continue
-            if not is_first:
-                typer.echo()
-            is_first = False
-            print_explanation(answer)
+            continue
+        if not is_first:
+            typer.echo()
+        is_first = False
+        print_explanations(predictor.explain(examples, k))
 
 
 def _examples(
@@ -80,18 +80,22 @@ def _examples(
         yield Examples((str(text),), None if second is None else (second,))
 
 
-def explanations(predictor: Predictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
+def as_objects(predictor: Predictor, examples: Examples, k: int) -> Iterator[dict[str, Any]]:
     """Predictions as JSON objects, each with its explanation."""
     answered = predictor.answer(examples)
-    labels = answered.labels.tolist()
-    found = predictor.reasons(answered.embeddings, labels, k)
-    for text, answer, shares, reasons in zip(
-        examples, labels, answered.probabilities, found, strict=True
+    explained = predictor.explained(examples, answered, k)
+    for text, label, confidence, shares, reasons in zip(
+        explained.texts,
+        explained.labels,
+        explained.confidences,
+        answered.probabilities,
+        explained,
+        strict=True,
     ):
         yield {
             "text": text,
-            "prediction": answer,
-            "confidence": rounded(predictor.confidence(answer, shares)),
+            "prediction": label,
+            "confidence": rounded(confidence),
             "probabilities": {
                 str(label): round(float(share), 6)
                 for label, share in zip(predictor.label_space.classes, shares, strict=True)
@@ -106,26 +110,12 @@ def _example(example: Evidence) -> dict[str, Any]:
     return {"text": example.text, "label": example.label, "similarity": similarity}
 
 
-def print_explanation(answer: dict[str, Any]) -> None:
-    """Print a prediction for people: the text, its label, and the explanation."""
+def print_explanations(explained: Explanations) -> None:
+    """Print predictions for people: each text, its label, and the explanation."""
     console = output_console()
-    console.print(shown(answer["text"]), style="bold")
-    if answer["confidence"] is None:
-        console.print(f"  {answer['prediction']}; the nearest examples are")
-    else:
-        sure = format_percent(answer["confidence"])
-        console.print(f"  {answer['prediction']} ({sure}), because it is similar to")
-    _print_examples(answer["neighbours"])
-    if answer["against"] is not None:
-        console.print("  although this is even nearer")
-        _print_examples([answer["against"]])
-
-
-def _print_examples(examples: list[dict[str, Any]]) -> None:
-    width = max(len(str(example["label"])) for example in examples)
-    for example in examples:
-        label = str(example["label"]).ljust(width)
-        output_console().print(
-            f"    {example['similarity']:5.2f}  {label}  {shown(example['text'], 120)}",
-            soft_wrap=True,
-        )
+    for number, text in enumerate(explained.texts):
+        if number:
+            console.print()
+        console.print(one_line(text), style="bold")
+        for line in explained.because(number):
+            console.print(line, soft_wrap=True)

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from cptuning.commands import options
-from cptuning.commands.console import print_json, print_table, say, shown
+from cptuning.commands.console import print_json, print_table, say
 from cptuning.data import check_kind, open_writer, read_table
+from cptuning.data.examples import one_line
 from cptuning.inference.suggestion import suggestions
 from cptuning.reporting.formatting import format_percent
 
@@ -50,5 +51,5 @@ def suggest(
             ]
         )
     elif output is None:
-        rows = [(shown(s.text, 120), str(s.guess), format_percent(s.uncertainty)) for s in found]
+        rows = [(one_line(s.text, 120), str(s.guess), format_percent(s.uncertainty)) for s in found]
         print_table(rows, header=("label next", "guess", "uncertainty"), numbers=1)

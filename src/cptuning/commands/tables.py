@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cptuning.cleaning import same_texts
-from cptuning.commands.console import shown
 from cptuning.data import Table, read_table
+from cptuning.data.examples import one_line
 from cptuning.data.formats import file_name
 
 _MOST_CLASSES_LISTED = 20
@@ -73,7 +73,7 @@ def oddities(table: Table, path: str) -> list[str]:
             (label, row), (other, other_row), *_ = first.items()
             [text] = table.examples.take([row])
             contradictions.append(
-                f"{shown(text, 60)!r} has the label {label!r} in {table.where[row]} "
+                f"{one_line(text, 60)!r} has the label {label!r} in {table.where[row]} "
                 f"and {other!r} in {table.where[other_row]}"
             )
     lines = []

@@ -88,7 +88,7 @@ def as_examples(X: Any, *, pair: bool | None = None) -> Examples:
     """Examples from a list of texts or pairs, a numpy array, a data frame or a Dataset.
 
     From a table, the columns ``text``, or ``text_a`` and ``text_b``, are taken; without those, its
-    only one or two columns besides ``label``. ``pair`` says what a fitted model expects.
+    only column besides ``label``. ``pair`` says what a fitted model expects.
 
     >>> as_examples([("Is it red?", "It is."), ["Is it big?", "Not very."]]).second
     ('It is.', 'Not very.')
@@ -109,6 +109,16 @@ def as_examples(X: Any, *, pair: bool | None = None) -> Examples:
             "pass one text for each."
         )
     return examples
+
+
+def one_line(text: str | tuple[str, str], longest: int = 200) -> str:
+    r"""A text, or both texts of a pair, on one line.
+
+    >>> one_line("two\nlines"), one_line(("a", "b")), one_line("too long", 5)
+    ('two lines', 'a | b', 'too …')
+    """
+    line = " ".join((text if isinstance(text, str) else " | ".join(text)).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def text_columns(columns: Collection[Any]) -> list[Any]:
@@ -145,14 +155,16 @@ def _rows(X: Any) -> list[Any]:
 def _table_rows(X: Any, columns: list[Any]) -> list[Any]:
     if len(set(columns)) < len(columns):
         raise CPTuningError(f"Two columns of the table have the same name: {shortlist(columns)}.")
-    chosen = text_columns(columns) or [name for name in columns if name != "label"]
+    named = text_columns(columns)
+    if len(named) == 2:
+        return list(zip(X[named[0]], X[named[1]], strict=True))
+    chosen = named or [name for name in columns if name != "label"]
     if len(chosen) == 1:
         return list(X[chosen[0]])
-    if len(chosen) == 2:
-        return list(zip(X[chosen[0]], X[chosen[1]], strict=True))
+    # Two columns of any names may be a text and its label as well as a pair of texts.
     raise CPTuningError(
         f"The table has no column 'text' or 'text_a', only {shortlist(columns) or 'no columns'}: "
-        "rename the column with the texts."
+        "give the column with the texts alone, or name those of pairs 'text_a' and 'text_b'."
     )
 
 

@@ -15,7 +15,7 @@ from cptuning.data.weights import as_sample_weights, class_weights
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
-from cptuning.inference import Predictor, Reasons
+from cptuning.inference import Explanations, Predictor
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
 
@@ -293,12 +293,13 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         scores = self._fitted().decision_scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def explain(self, X: Any, k: int = 3) -> list[Reasons]:
+    def explain(self, X: Any, k: int = 3) -> Explanations:
         """The reasons for each prediction, of a method that predicts by similar examples.
 
-        These are the k nearest labelled examples of the predicted class, best first, as a list of
-        (text, label, similarity). Its attribute ``against`` is the nearest example of another
-        class if that is nearer than all of them, else None.
+        One list per text: the k nearest labelled examples of the predicted class, best first, each
+        with its ``text``, ``label`` and ``similarity``. The list's attribute ``against`` is the
+        nearest example of another class if that is nearer than all of them, else None. All of it
+        prints as a table, and shows as one in a notebook.
         """
         return self._fitted().explain(X, k)
 

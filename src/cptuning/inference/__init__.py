@@ -6,6 +6,7 @@ from cptuning.inference.calibration import (
     log_loss,
     softmax,
 )
+from cptuning.inference.explanations import Explanations
 from cptuning.inference.familiarity import (
     auroc,
     familiarity,
@@ -33,6 +34,7 @@ __all__ = [
     "EmbeddingPredictor",
     "Encoder",
     "Evidence",
+    "Explanations",
     "HeadPredictor",
     "Index",
     "Inference",

@@ -12,6 +12,7 @@ from cptuning.data import AddedExamples, Examples, LabelSpace, as_examples, as_l
 from cptuning.data.weights import Weights, as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import prior_correction, softmax
+from cptuning.inference.explanations import Explanations
 from cptuning.inference.familiarity import familiarity
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
 from cptuning.inference.scoring import Inference, Scores, class_scores, close_calls
@@ -146,10 +147,17 @@ class Predictor(ABC):
             f"{_NEEDS_NEARNESS} class_prior can't correct its probabilities: use method cp-tuning."
         )
 
-    def explain(self, X: Any, k: int = 3) -> list[Reasons]:
+    def explain(self, X: Any, k: int = 3) -> Explanations:
         """The k nearest labelled examples of each text that are of the class it is given."""
-        answered = self.answer(X)
-        return self.reasons(answered.embeddings, answered.labels.tolist(), k)
+        examples = self.examples(X)
+        return self.explained(examples, self.answer(examples), k)
+
+    def explained(self, examples: Examples, answered: Answered, k: int = 3) -> Explanations:
+        """The reasons for answers that this model has given to these examples."""
+        labels = answered.labels.tolist()
+        found = self.reasons(answered.embeddings, labels, k)
+        confidences = map(self.confidence, labels, answered.probabilities)
+        return Explanations(found, examples, labels, list(confidences))
 
     def is_unknown(self, label: Any) -> bool:
         """Whether an answer says that a text is far from everything."""

@@ -19,11 +19,20 @@ NO_CLASS = -1
 
 @dataclass(frozen=True)
 class Evidence:
-    """A labelled example, and how similar a text is to it."""
+    """A labelled example, and how similar a text is to it.
+
+    >>> Evidence("my parcel is late", "delivery", 0.8123)
+    Evidence(text='my parcel is late', label='delivery', similarity=0.81)
+    """
 
     text: str | tuple[str, str]
     label: Any
     similarity: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Evidence(text={self.text!r}, label={self.label!r}, similarity={self.similarity:.2f})"
+        )
 
 
 class Reasons(list[Evidence]):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cptuning.data import Examples
 from cptuning.inference import UNKNOWN, Predictor, Reasons, expected_calibration_error
-from cptuning.inference.support import FloatArray
+from cptuning.inference.support import FloatArray, IntArray
 from cptuning.reporting.metrics import ConfusionMatrix, wilson_interval
 
 
@@ -111,10 +111,15 @@ class Evaluation:
             )
         return lines
 
-    def most_confident_errors(self, limit: int = 20, k: int = 3) -> list[ConfidentError]:
-        """The wrong answers with the highest confidence, with their explanations."""
+    @cached_property
+    def errors(self) -> IntArray:
+        """The rows of the wrong answers, the most confident first; without "unknown"."""
         wrong = np.flatnonzero(~self.right & self.answered)
-        chosen = wrong[np.argsort(-self.confidence[wrong], kind="stable")][:limit]
+        return wrong[np.argsort(-self.confidence[wrong], kind="stable")]
+
+    def most_confident_errors(self, limit: int = 100, k: int = 3) -> list[ConfidentError]:
+        """The wrong answers with the highest confidence, with their explanations."""
+        chosen = self.errors[:limit]
         texts = list(self.examples)
         found = [Reasons() for _ in chosen]
         if self.embeddings is not None:

@@ -1,7 +1,11 @@
 """The report on a model as one HTML file: how good it is, where it fails, and why."""
 
+import csv
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from html import escape
+from importlib.resources import files
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,7 @@ from cptuning.reporting.figures import (
     reliability_svg,
 )
 from cptuning.reporting.formatting import format_interval, format_percent
-from cptuning.reporting.html import html_page, table_html, text_html
+from cptuning.reporting.html import download_html, html_page, table_html, text_html
 from cptuning.reporting.metrics import reliability
 from cptuning.reporting.projection import project, subsample
 
@@ -24,6 +28,7 @@ _MOST_POINTS = 1500
 _MOST_TRAIN_POINTS = 500
 _MOST_CONFUSIONS = 8
 _MOST_LEGEND = 30
+_UNFOLDED_ERRORS = 5
 
 
 def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str, test: str) -> str:
@@ -44,11 +49,12 @@ def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str,
             "</div>",
             _errors(evaluation),
             _settings(facts),
-            f"<footer>Created by cptuning {escape(cptuning.__version__)}. This file loads nothing "
-            "and runs no scripts; it contains texts of the training and test data.</footer>",
+            f"<footer>Created by cptuning {escape(cptuning.__version__)}. This file loads "
+            "nothing; it contains texts of the training and test data.</footer>",
         ]
     )
-    return html_page(title, body)
+    script = (files("cptuning.reporting") / "filter.js").read_text("utf-8")
+    return html_page(title, body, script if len(evaluation.errors) else "")
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -201,21 +207,63 @@ def _errors(evaluation: Evaluation) -> str:
     errors = evaluation.most_confident_errors()
     if not errors:
         return "<section><h2>Most confident errors</h2><p>There are none.</p></section>"
-    return (
-        "<section><h2>Most confident errors</h2>"
-        '<p class="muted small">Wrong answers, the most confident first, with the nearest '
-        "labelled examples of the predicted class, if the method compares with examples. Often the "
-        "cause is a mislabelled or a missing example.</p>"
-        + "\n".join(_error(error) for error in errors)
-        + "</section>"
+    cards = [_error(error) for error in errors]
+    shown, folded = "\n".join(cards[:_UNFOLDED_ERRORS]), cards[_UNFOLDED_ERRORS:]
+    if folded:
+        more = "1 more error" if len(folded) == 1 else f"{len(folded)} more errors"
+        shown += f'<details id="more"><summary>{more}</summary>{"".join(folded)}</details>'
+    total = len(evaluation.errors)
+    listed = f"{total} wrong answers" if total > 1 else "The wrong answer"
+    if len(errors) < total:
+        listed = f"The {len(errors)} most confident of {total} wrong answers"
+    table = download_html("errors.csv", errors_csv(evaluation), "All wrong answers as a CSV file")
+    return f"""<section><h2>Most confident errors</h2>
+<p class="muted small">{listed}, the most confident first, with the nearest labelled examples of the
+predicted class, if the method compares with examples. Often the cause is a mislabelled or a missing
+example. {table}</p>
+{_filter(errors)}
+{shown}</section>"""
+
+
+def _filter(errors: Sequence[ConfidentError]) -> str:
+    """What the page's script shows and reads."""
+    kinds = Counter(map(_kind, errors))
+    options = "".join(
+        f'<option value="{escape(kind)}">{escape(kind)} ({n})</option>'
+        for kind, n in kinds.most_common()
     )
+    return f"""<form id="find" hidden>
+<label>Search <input type="search" name="text" placeholder="a word of the text"></label>
+<label>Show <select name="kind"><option value="">all of them</option>{options}</select></label>
+<output name="count" class="muted"></output></form>"""
+
+
+def _kind(error: ConfidentError) -> str:
+    return f"{error.truth} → {error.answer}"
+
+
+def errors_csv(evaluation: Evaluation) -> str:
+    """All wrong answers as CSV, the most confident first."""
+    texts = list(evaluation.examples)
+    names = ["text_a", "text_b"] if evaluation.examples.is_pair else ["text"]
+    stream = StringIO()
+    # Carriage returns in texts are quoted only if they are in the line terminator.
+    writer = csv.writer(stream, lineterminator="\r\n")
+    writer.writerow([*names, "label", "prediction", "confidence"])
+    for row in evaluation.errors:
+        text = texts[row]
+        answer = [evaluation.truth[row], evaluation.answers[row]]
+        parts = [text] if isinstance(text, str) else text
+        writer.writerow([*parts, *answer, f"{evaluation.confidence[row]:.4f}"])
+    return stream.getvalue()
 
 
 def _error(error: ConfidentError) -> str:
     reasons = _examples("because it is similar to", error.reasons)
     if error.reasons.against is not None:
         reasons += _examples("although this is even nearer", [error.reasons.against])
-    return f"""<div class="error"><blockquote>{example_html(error.text)}</blockquote>
+    return f"""<div class="error" data-kind="{escape(_kind(error))}">
+<blockquote>{example_html(error.text)}</blockquote>
 <p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
 with {format_percent(error.confidence)},
 true class <span class="truth">{_label(error.truth)}</span></p>

@@ -1,30 +1,40 @@
-"""Self-contained HTML pages: styles and figures are inline, and there are no scripts."""
+"""Self-contained HTML pages: styles, figures and the script of a page, if any, are inline."""
 
 import os
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 from cptuning.errors import CPTuningError
 
-# No scripts and nothing external, even if a text should be left unescaped.
+# Nothing external, even if a text should be left unescaped; see ``html_page`` for scripts.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def html_page(title: str, body: str) -> str:
+def html_page(title: str, body: str, script: str = "") -> str:
     """A whole HTML document; ``body`` is HTML, ``title`` is plain text.
+
+    ``script`` runs at the end of the page. The browser refuses any other, since only the hash of
+    this one is in the page's policy.
 
     >>> "<title>a &lt; b</title>" in html_page("a < b", "<p>Hello</p>")
     True
     """
     style = (files("cptuning.reporting") / "page.css").read_text("utf-8")
+    policy = _POLICY
+    if script:
+        body += f"\n<script>{script}</script>"
+        digest = b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii")
+        policy += f"; script-src 'sha256-{digest}'"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{escape(title)}</title>
 <style>
 {style}</style>
@@ -34,6 +44,17 @@ def html_page(title: str, body: str) -> str:
 </body>
 </html>
 """
+
+
+def download_html(name: str, content: str, said: str) -> str:
+    """A link that saves ``content``, which is in the page, as a CSV file.
+
+    >>> download_html("a.csv", "x", "Save")
+    '<a download="a.csv" href="data:text/csv;charset=utf-8;base64,eA==">Save</a>'
+    """
+    data = b64encode(content.encode("utf-8")).decode("ascii")
+    address = f"data:text/csv;charset=utf-8;base64,{data}"
+    return f'<a download="{escape(name)}" href="{address}">{escape(said)}</a>'
 
 
 def text_html(text: str, longest: int = 600) -> str:
