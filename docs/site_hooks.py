@@ -29,6 +29,16 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
+def on_config(config):
+    """A new page is a how-to guide, unless the navigation says otherwise."""
+    listed = str(config["nav"])
+    [guides] = [entry["How-to guides"] for entry in config["nav"] if "How-to guides" in entry]
+    for path in sorted(Path(config["docs_dir"]).glob("*.md")):
+        if f"'{path.name}'" not in listed:
+            guides.append(path.name)
+    return config
+
+
 def on_files(files, config):
     """Add the pages that are not in docs/."""
     for pattern in INCLUDED:
