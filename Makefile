@@ -11,7 +11,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo app bench test coverage lint browser clean
+.PHONY: demo app bench docs test coverage lint browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
@@ -23,6 +23,10 @@ app: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# The documentation site, into site/.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -46,4 +50,4 @@ coverage: $(READY) browser
 	$(PYTEST) --cov --cov-report term --cov-report html
 
 clean:
-	rm -rf .venv demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf .venv demo-output site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

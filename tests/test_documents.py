@@ -32,6 +32,19 @@ def test_the_first_block_of_the_readme_runs_as_it_is_pasted(tmp_path, monkeypatc
     assert (tmp_path / "model").is_dir()
 
 
+# Their Python blocks are fragments: they begin with what a reader has.
+FRAGMENTS = {"backbones.md", "check.md", "rivals.md", "scale.md"}
+PAGES = sorted(path for path in ROOT.glob("docs/*.md") if path.name not in FRAGMENTS)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_python_blocks_of_a_page_run_one_after_another(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": path.stem}
+    for code in blocks(path.read_text("utf-8"), "python"):
+        exec(compile(code, path.name, "exec"), names)
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_within_the_project_lead_somewhere(path):
     text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
