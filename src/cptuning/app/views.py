@@ -122,8 +122,8 @@ def review_view(review: Review | None, changes: int = 0, training: bool = False)
     fact = (
         f"<p class='headline'>{share:.0f} % accuracy on examples it had not seen</p>"
         f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %, from "
-        f"{_many(confusion.n, 'answer')} to examples it had not seen; always answering the most frequent class "
-        f"would give {100 * confusion.majority:.0f} %.</p>"
+        f"{_many(confusion.n, 'answer')} to examples it had not seen; always answering the most "
+        f"frequent class would give {100 * confusion.majority:.0f} %.</p>"
     )
     if training:
         fact += note("A new model is being trained: until it is done, this is the previous one.")
@@ -173,8 +173,8 @@ def map_view(
         '<svg viewBox="0 0 100 100" role="img" aria-label="Map of the examples">'
         f"{''.join(dots)}</svg>"
         f'<div class="legend">{names}</div>'
-        f'<p class="muted">Examples that the model sees as similar are near each other; ringed: doubtful. '
-        "Hover to read, click to pick.</p></div>"
+        '<p class="muted">Examples that the model sees as similar are near each other; ringed: '
+        "doubtful. Hover to read, click to pick.</p></div>"
         f'{_listbox("Examples", rows)}</div><div class="tip" hidden></div>'
     )
 
