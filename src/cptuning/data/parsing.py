@@ -94,6 +94,16 @@ def records(
                 yield from _csv(lines, name, delimiter, header)
 
 
+def text_lines(path: str | Path) -> Iterator[tuple[str, str]]:
+    """The lines of a text file, which may be gzipped, with the place of each."""
+    if str(path) != STANDARD_STREAM:
+        _check_file(Path(path))
+    name = file_name(path)
+    with _reading(name, "gzip"), _opened(path) as stream:
+        for number, line in enumerate(_decoded(stream, name, "txt"), start=1):
+            yield f"{name}, line {number}", line
+
+
 def _head(path: str | Path, name: str) -> tuple[bytes, bool]:
     """The beginning of a file, none of a stream, and whether that is all of it."""
     if str(path) == STANDARD_STREAM or not can_be_sampled(path):
