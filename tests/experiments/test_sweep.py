@@ -341,6 +341,9 @@ def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
     said, files = run(dry_run=True, fast=False)
     assert said[0].startswith("24 runs, 24 of them still to do: about ")
     assert "(measured now)" in said[0]
+    assert any(line.startswith("  pet: ") and " runs, " in line for line in said)
+    assert "With --fast (two splits, two learning rates, one batch size): 4 runs, about" in said[-2]
+    assert said[-1].startswith("With --workers N, ")
     assert files == {}
     assert not request_for().output.exists()
     run(methods=("cp-tuning",))
