@@ -2,7 +2,7 @@
 
 from cptuning.experiments.hyperparameters import HYPERPARAMETERS
 from cptuning.experiments.report.common_tables import StudyResults, score_table
-from cptuning.experiments.report.figures import Curves, curves_picture
+from cptuning.experiments.report.study_pictures import Curves, curves_picture
 from cptuning.experiments.report.parts import Picture, ResultTable
 from cptuning.experiments.studies.study import Row, Study
 
