@@ -14,8 +14,8 @@ from cptuning.experiments.report.common_tables import (
     number_range,
     tuning_tables,
 )
-from cptuning.experiments.report.study_pictures import Splits, splits_picture
 from cptuning.experiments.report.parts import Picture, Report, Section
+from cptuning.experiments.report.study_pictures import Splits, splits_picture
 from cptuning.experiments.studies import Study, in_study_order
 from cptuning.experiments.titles import title_of
 from cptuning.reporting.formatting import format_duration

@@ -2,8 +2,8 @@
 
 from cptuning.experiments.hyperparameters import HYPERPARAMETERS
 from cptuning.experiments.report.common_tables import StudyResults, score_table
-from cptuning.experiments.report.study_pictures import Curves, curves_picture
 from cptuning.experiments.report.parts import Picture, ResultTable
+from cptuning.experiments.report.study_pictures import Curves, curves_picture
 from cptuning.experiments.studies.study import Row, Study
 
 # Those that the paper's figure has on a scale of powers of two.

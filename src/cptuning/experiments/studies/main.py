@@ -8,8 +8,8 @@ import numpy as np
 from cptuning.data import PAPER_DATASETS
 from cptuning.experiments.paper import paper_scores
 from cptuning.experiments.report.common_tables import StudyResults
-from cptuning.experiments.report.study_pictures import Averages, averages_picture
 from cptuning.experiments.report.parts import Picture
+from cptuning.experiments.report.study_pictures import Averages, averages_picture
 from cptuning.experiments.studies.study import Row, Study
 from cptuning.experiments.titles import title_of
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cptuning.experiments.report.common_tables import StudyResults
-from cptuning.experiments.report.study_pictures import embedding_picture
 from cptuning.experiments.report.parts import Picture
+from cptuning.experiments.report.study_pictures import embedding_picture
 from cptuning.experiments.studies.study import Row, Study
 from cptuning.reporting.figures import class_colour
 from cptuning.reporting.projection import project
