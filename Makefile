@@ -11,7 +11,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo app bench docs test coverage lint browser clean
+.PHONY: demo app bench docs test coverage fuzz kills lint browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
@@ -48,6 +48,15 @@ test: lint browser
 # Not a part of `make test`: Python 3.11 traces every line, and the tests take longer.
 coverage: $(READY) browser
 	$(PYTEST) --cov --cov-report term --cov-report html
+
+# Random input for so many minutes, and commands that are killed so many times: tests/fuzz, tests/kills.
+MINUTES ?= 5
+RUNS ?= 50
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+kills: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.kills --runs $(RUNS)
 
 clean:
 	rm -rf .venv demo-output site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

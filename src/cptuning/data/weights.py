@@ -1,7 +1,7 @@
 """What examples and classes count, and how frequent classes will be, as users give it."""
 
+import sys
 from collections.abc import Hashable, Mapping, Sequence
-from math import isfinite
 from numbers import Real
 from typing import Any
 
@@ -12,6 +12,8 @@ from cptuning.data.labels import IntArray, LabelSpace, aligned
 from cptuning.errors import CPTuningError
 
 Weights = NDArray[np.float64]
+
+_LARGEST: Any = sys.float_info.max
 
 
 def as_sample_weights(given: Any, n: int) -> Weights | None:
@@ -28,7 +30,7 @@ def as_sample_weights(given: Any, n: int) -> Weights | None:
         return None
     try:
         weights = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CPTuningError(
             "sample_weight has something else than numbers: give one number per example."
         ) from None
@@ -104,7 +106,7 @@ def as_class_prior(given: Any, label_space: LabelSpace) -> Weights | None:
     else:
         try:
             prior = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             prior = np.empty(0)
         if isinstance(given, str) or prior.shape != (n,):
             raise CPTuningError(
@@ -129,7 +131,9 @@ def _by_label(
     for label, value in zip(aligned(list(given), classes), given.values(), strict=True):
         if label not in classes:
             raise CPTuningError(f"{name} names {label!r}, which is not a label.")
-        if isinstance(value, bool) or not (isinstance(value, Real) and isfinite(value)):
+        if isinstance(value, bool) or not (
+            isinstance(value, Real) and -_LARGEST <= value <= _LARGEST
+        ):
             raise CPTuningError(f"{name} is {value!r} for the label {label!r}: give a number.")
         found[label] = float(value)
     return found

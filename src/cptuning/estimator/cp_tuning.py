@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from cptuning.training import Callback
 
 
+# What a model folder may say, too.
+_LARGEST = 10
 # What of a model that is not trained can be set.
 _READING = ("template", "max_length", "features", "pooling", "sentence_weight", "index")
 
@@ -208,7 +209,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         super()._check(label_space, labels)
         as_class_prior(self.class_prior, label_space)
         threshold: Any = self.unknown_threshold
-        is_similarity = isinstance(threshold, Real) and isfinite(float(threshold))
+        is_similarity = isinstance(threshold, Real) and abs(threshold) <= _LARGEST  # type: ignore[operator]
         if not (threshold is None or threshold == "auto" or is_similarity):
             raise CPTuningError(
                 f'unknown_threshold is {threshold!r}: give a similarity, a number, "auto" or None.'

@@ -59,6 +59,8 @@ class Separator:
 Part = Text | Words | Prompts | Mask | Separator
 
 _MARKS = re.compile(r"(\{[^{}]*\}|\[MASK\]|\[SEP\]|\[JOIN\]|\[CLS\]|\[PRO(?:\*\d+)?\])")
+# No prompt is longer, and the sentences about a template quote it.
+_LONGEST = 1000
 _PROMPTS = re.compile(r"\[PRO(?:\*(\d+))?\]")
 # What looks like a mark; brackets with a space inside, as in PET's "[ Category: ... ]", are words.
 _LIKE_A_MARK = re.compile(r"\[[^\W\d_][^\s\[\]]*\]")
@@ -100,6 +102,10 @@ class Template:
 
         A template without a [MASK] or [CLS] is for encoders that pool all tokens.
         """
+        if len(source) > _LONGEST:
+            raise CPTuningError(
+                f"The template has {len(source)} characters: give at most {_LONGEST}."
+            )
         parts: list[Part] = []
         marks: list[str] = []
         spaced = False

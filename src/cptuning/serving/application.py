@@ -19,6 +19,7 @@ from cptuning.serving.middleware import (
     NAMED_MODEL,
     AuthMiddleware,
     BodyLimitMiddleware,
+    FramingMiddleware,
     MetricsMiddleware,
 )
 from cptuning.serving.model_registry import ModelRegistry
@@ -59,9 +60,10 @@ def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: 
     )
     app.state.service = ServiceState(registry, limits, metrics)
     _add_routes(app, registry, keys)
-    # The one added last runs first: every request is counted, then authenticated, then measured.
+    # The one added last runs first: every request is counted, checked, authenticated and measured.
     app.add_middleware(BodyLimitMiddleware, limits=limits)
     app.add_middleware(AuthMiddleware, keys=keys, open_prefixes=[_DOCS_FILES])
+    app.add_middleware(FramingMiddleware)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)

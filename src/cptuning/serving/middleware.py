@@ -53,6 +53,32 @@ def _route(scope: Scope) -> str:
     return prefix + str(getattr(scope["route"], "path", "other"))
 
 
+class FramingMiddleware:
+    """Rejects a request that says twice where it ends.
+
+    A proxy in front that believes the other header would see another request in its body.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle the request, or reject it before its body is read."""
+        app = self._app
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if "content-length" in headers and "transfer-encoding" in headers:
+                app = _AMBIGUOUS.response()
+        await app(scope, receive, send)
+
+
+_AMBIGUOUS = ApiError(
+    400,
+    "Send either Content-Length or Transfer-Encoding, not both.",
+    {"Connection": "close"},
+)
+
+
 class AuthMiddleware:
     """Requires an API key; if none is configured, requires that the Host header is local.
 

@@ -1,7 +1,6 @@
 """The JSON of requests and responses, with descriptions for the OpenAPI page."""
 
 from collections.abc import Hashable
-from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
@@ -63,7 +62,7 @@ def _is_label(value: Any) -> bool:
     if isinstance(value, str):
         is_valid = not any("\ud800" <= c <= "\udfff" for c in value)
         return is_valid and bool(value.strip()) and len(value) <= _LONGEST_LABEL
-    return isfinite(value) and abs(value) <= _LARGEST_NUMBER
+    return bool(abs(value) <= _LARGEST_NUMBER)  # Neither infinite nor NaN.
 
 
 def _number(value: Any) -> Any:

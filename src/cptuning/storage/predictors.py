@@ -167,8 +167,11 @@ def _require_one_score_per_class(predictor: Predictor) -> None:
 def _require_comparable(predictor: EmbeddingPredictor) -> None:
     example = Examples(("a",), ("a",) if predictor.is_pair else None)
     for encoder in (predictor.encoder, *_exact(predictor)):
-        if encoder.embed(example).shape[1:] != predictor.support.embeddings.shape[1:]:
+        embedding = encoder.embed(example)
+        if embedding.shape[1:] != predictor.support.embeddings.shape[1:]:
             raise ValueError("its embeddings and those of its examples are of different lengths")
+        if not np.isfinite(embedding).all():
+            raise ValueError("its weights give numbers that are not finite")
 
 
 def _exact(predictor: EmbeddingPredictor) -> list[Encoder]:

@@ -1,0 +1,99 @@
+"""SIGKILL at random moments: python -m tests.kills --runs 50 [--only add].
+
+Each command is run once unbroken. Then, so many times, it is killed at a random moment, or at one
+of its calls that write, and given again: it must finish, with the same result, and leave nothing
+else. What stands under a final name after the kill is the old thing or the new one, whole.
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.kills.processes import Running, preload
+from tests.kills.scenarios import SCENARIOS, contents, copied, prepare
+
+
+class Trial:
+    """A scenario in a folder, its unbroken result, and what the kills have found."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.name, self.scenario, self.root = name, SCENARIOS[name], root
+        self.log = root / "log"
+        self.start = root / "start"
+        prepare(self.scenario, self.start, self.run)
+        unbroken = copied(self.start, root / "unbroken")
+        began = time.monotonic()
+        assert self.run(self.scenario.words, unbroken) == 0, self.log.read_text()
+        self.seconds = time.monotonic() - began
+        self.calls = int(self.log.with_suffix(".calls").read_text())
+        self.old = contents(self.start / self.scenario.result)
+        self.new = contents(unbroken / self.scenario.result)
+        self.names = {path.name for path in unbroken.iterdir()}
+
+    def run(self, words: Sequence[str], folder: Path) -> int:
+        """The exit code of a command that nobody kills."""
+        return Running(words, folder, self.log).wait()
+
+    def kill_once(self, number: int, chance: random.Random) -> bool:
+        """Kill the command, give it again, and compare; whether it was killed before its end."""
+        folder = copied(self.start, self.root / f"killed {number}")
+        words = self.scenario.words
+        if number % 2:
+            moment = chance.uniform(0, self.seconds)
+            code = Running(words, folder, self.log).wait(moment)
+            what = f"after {moment:.3f} s"
+        else:
+            call = chance.randint(1, self.calls)
+            code = Running(words, folder, self.log, kill_at=call).wait()
+            what = f"at call {call} of {self.calls}"
+        place = folder / self.scenario.result
+        _require(contents(place) in (self.old, self.new, {}), self, what, "a partial result")
+        if self.old:
+            # Between two renames the old and the new one are in the workspace; `add` and any other
+            # command that reads a model brings the new one back.
+            there = place.exists() or any(folder.glob(f".{place.name}.*.unfinished"))
+            _require(there, self, what, "the old result is gone")
+        for workspace in folder.glob(".*.unfinished"):
+            # What has no mark yet is removed by whoever comes a minute later.
+            a_minute_ago = time.time() - 61
+            os.utime(workspace, (a_minute_ago, a_minute_ago))
+        again = self.run(words, folder)
+        _require(again == 0, self, what, f"the second run ended with {again}")
+        _require(contents(place) == self.new, self, what, "another result")
+        left = sorted({path.name for path in folder.iterdir()} - self.names)
+        _require(not left, self, what, f"left behind: {', '.join(left)}")
+        return code != 0
+
+
+def _require(truth: bool, trial: Trial, what: str, problem: str) -> None:
+    if not truth:
+        said = trial.log.read_text()[-2000:]
+        sys.exit(f"{trial.name}, killed {what}: {problem}\n{said}")
+
+
+def main() -> None:
+    """Kill each command so many times."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--only", action="append", choices=SCENARIOS)
+    parser.add_argument("--seed", type=int, default=None)
+    given = parser.parse_args()
+    seed = random.randrange(2**32) if given.seed is None else given.seed
+    chance = random.Random(seed)
+    print(f"seed {seed}", flush=True)
+    names = given.only or list(SCENARIOS)
+    preload(with_torch=any(SCENARIOS[name].needs_backbone for name in names))
+    for name in names:
+        with TemporaryDirectory() as root:
+            trial = Trial(name, Path(root))
+            killed = sum(trial.kill_once(number, chance) for number in range(given.runs))
+        print(f"{name}: {given.runs} runs, {killed} killed before their end, all whole", flush=True)
+
+
+if __name__ == "__main__":
+    main()
