@@ -138,9 +138,9 @@ def fit(
         if columns.label_cells is not None:
             classifier.training_["label_cells"] = columns.label_cells.to_json()
         classifier.save(output)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:  # Ctrl-C, or SIGTERM during the training.
         say(_stopped(checkpoints))
-        raise typer.Exit(130) from None
+        raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
     result = _result(classifier.training_, output, time.monotonic() - began)
     if data.train.has_label_sets and (held_out := classifier.held_out_) is not None:
         result["held_out"] = {"sample_f1": held_out.score().accuracy, "n": len(held_out.labels)}

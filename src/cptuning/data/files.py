@@ -286,13 +286,20 @@ def _label(
         value = value.strip()
     if isinstance(value, list):
         return _label_list(value, where, need_label)
-    if cells is not None and (isinstance(value, str) or (value is None and kind == "xlsx")):
+    problem = text_problem(value) if isinstance(value, str) else None
+    if (
+        problem is None
+        and cells is not None
+        and (isinstance(value, str) or (value is None and kind == "xlsx"))
+    ):
         return cells.split(value or "")
     is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
-    if isinstance(value, Label) and not is_empty and cells is None:
+    if isinstance(value, Label) and not is_empty and problem is None and cells is None:
         return value
     if not need_label:
         return None
+    if problem is not None:
+        raise CPTuningError(f"{where}: the label {problem}.")
     if is_empty:
         raise CPTuningError(f"{where} has no label: give it one or remove the row.")
     raise CPTuningError(
@@ -305,11 +312,12 @@ def _label_list(values: list[Any], where: str, need_label: bool) -> tuple[Label,
     """The labels of a cell that is a list."""
     for value in values:
         is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
-        if isinstance(value, Label) and not is_empty:
+        problem = text_problem(value) if isinstance(value, str) else None
+        if isinstance(value, Label) and not is_empty and problem is None:
             continue
         if not need_label:
             return None
-        what = "is empty" if is_empty else f"is of type {type(value).__name__}"
+        what = problem or ("is empty" if is_empty else f"is of type {type(value).__name__}")
         raise CPTuningError(f"{where}: a label of the list {what}, use texts or numbers.")
     return tuple(dict.fromkeys(values))
 
