@@ -201,3 +201,15 @@ def test_label_sets_for_a_model_of_classes_are_refused(run, model, files):
         assert "has label sets, but the model has one label per text" in result.stderr
     result = run("predict", model, files["new"], "--label-separator", ";")
     assert "The model gives one label per text: leave --label-separator out." in result.stderr
+
+
+def test_a_learning_curve_of_label_sets(run, files):
+    words = ("learning-curve", files["joined"], "--label-separator", ";", "--preset", "instant")
+    result = run(*words, "--sizes", "1,2", "--repeats", 2, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["metric"] == "micro-F1"
+    assert [point["size"] for point in told["sizes"]] == [1, 2]
+    assert all(0 <= value <= 1 for point in told["sizes"] for value in point["repeats"])
+    assert 0 < told["majority"] < 1
+    assert "examples per label: " in result.stderr

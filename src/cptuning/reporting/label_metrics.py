@@ -119,7 +119,7 @@ class LabelScores:
         Of k labels, the most frequent ones are the best.
 
         >>> LabelScores.of([("a",), ("a", "b")], [(), ()]).constant_f1
-        0.8
+        0.857...
         """
         counts = np.sort(self.truth.sum(axis=0))[::-1]
         right, total = np.cumsum(counts), int(counts.sum())
