@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from tests.export.base_install import ABSENT
-from tests.methods.test_multi_label import LABELS, NEW, TEXTS
+from tests.methods.test_multi_label import CLASSES, LABELS, NEW, TEXTS
 
 import cptuning
 from cptuning import CPTuningClassifier
@@ -24,8 +24,14 @@ import cptuning
 model, queries = cptuning.load(sys.argv[1]), json.loads(sys.argv[2])
 model.add_examples(["where is my parcel?", "it is late"], [["delivery"], ["delivery", "plot"]])
 model.save(sys.argv[1])
-reasons = cptuning.load(sys.argv[1]).explain(["my parcel is late"])[0]
-print(json.dumps([model.predict(queries), list(reasons), sorted(set(sys.modules) & {"torch"})]))
+again = cptuning.load(sys.argv[1])
+reasons = {
+    label: [example.label for example in because]
+    for found in again.explain(queries, k=1)
+    for label, because in found.items()
+}
+same = again.predict(queries) == model.predict(queries)
+print(json.dumps([same, again.classes_.tolist(), reasons, "torch" in sys.modules]))
 """
 
 
@@ -74,7 +80,9 @@ def test_the_base_install_answers_explains_and_takes_a_new_label(classifier, tmp
     words = [sys.executable, "-c", IN_BASE_INSTALL, tmp_path / "onnx", json.dumps(QUERIES)]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    answers, reasons, loaded = json.loads(done.stdout)
-    assert len(answers) == len(QUERIES)
-    assert "delivery" in reasons
-    assert loaded == []
+    same, classes, reasons, has_torch = json.loads(done.stdout)
+    assert same
+    assert classes == [*CLASSES, "delivery"]
+    assert reasons
+    assert all(label in labels for label, [labels] in reasons.items())
+    assert not has_torch

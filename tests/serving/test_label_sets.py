@@ -13,6 +13,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     classifier = CPTuningClassifier(preset="instant", verbose=False)
     classifier.fit(TEXTS, LABELS).save(root / "sets")
+    classifier.save(root / "shown")
     classifier.fit(TEXTS[:4], ["good", "good", "bad", "bad"]).save(root / "single")
     return root
 
@@ -48,7 +49,7 @@ def test_the_document_says_that_texts_may_have_several_labels(server):
     paths = server.get("/openapi.json").json["paths"]
     body = paths["/examples"]["post"]["requestBody"]["content"]["application/json"]
     [example, *_] = body["examples"].values()
-    assert server.post("/models/sets/examples", example["value"]).status == 200
+    assert server.post("/models/shown/examples", example["value"]).status == 200
 
 
 def test_examples_of_a_new_label_and_of_none_are_added_once_and_kept(server, folder):
