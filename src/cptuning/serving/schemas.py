@@ -54,7 +54,7 @@ def read_labels(value: Any) -> list[Hashable]:
         if not all(map(_is_label, parts)):
             raise CPTuningError(
                 f"The label in row {row} must be a text of 1 to {_LONGEST_LABEL} characters, "
-                "a number up to 2^53 or a boolean, or a list of these."
+                "a number up to 2^53 or a boolean."
             )
     return MultiLabelSpace(()).as_labels(labels) if are_sets else as_labels(labels)
 
