@@ -15,7 +15,7 @@ raises `cptuning.errors.CPTuningError`, which is a `ValueError`; the service ans
 of 4xx and `{"error": "one sentence"}`. Nothing is left half-written, and no file that was there
 is changed.
 
-These are the %d kinds that `tests/cli/test_bad_inputs.py` tries, each with the part of the
+These are the kinds that `tests/cli/test_bad_inputs.py` tries, each with the part of the
 sentence that does not depend on the names of files. `python docs/make_errors_page.py` writes this
 page from the test's own table.
 
@@ -43,8 +43,7 @@ traceback is a bug: please report it.
 
 def page() -> str:
     """The text of the page."""
-    kinds = sum(map(len, SECTIONS.values()))
-    return _HEAD % kinds + "".join(_section(title, cases) for title, cases in SECTIONS.items())
+    return _HEAD + "".join(_section(title, cases) for title, cases in SECTIONS.items())
 
 
 def _section(title: str, cases: list[Case]) -> str:
