@@ -663,6 +663,25 @@ def section(cls, title):
     return found
 
 
+@pytest.mark.parametrize(("learning_rate", "is_told"), [(0.3, True), (1e-4, False)])
+def test_a_training_that_has_collapsed_is_told(tiny, caplog, learning_rate, is_told):
+    collapsing = CPTuningClassifier(
+        str(tiny("bert")),
+        learning_rate=learning_rate,
+        optimizer="adam",
+        clip_norm=0.0,
+        steps=12,
+        warmup=0.0,
+        loss="triplet",
+        validation="none",
+        instant_first=False,
+        verbose=False,
+    )
+    probabilities = collapsing.fit(TEXTS, LABELS).predict_proba(TEXTS)
+    assert np.isfinite(probabilities).all()
+    assert ("The training has collapsed" in caplog.text) == is_told
+
+
 @pytest.mark.parametrize("method", list_methods())
 def test_help_describes_every_parameter_of_every_method(method):
     cls = classifier_class(method)

@@ -35,6 +35,9 @@ Array = np.ndarray[Any, Any]
 
 _log = logging.getLogger("cptuning")
 
+# Unit vectors whose mean squared distance to their mean is smaller differ by less than a degree.
+_COLLAPSED = 1e-4
+
 
 class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     """A classifier of texts, or of pairs of texts, from a few labelled examples."""
@@ -159,6 +162,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         label_space, split = training.label_space, training.split
         _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
         self._keep(fitted, label_space)
+        self._warn_of_collapse(fitted)
         dev, more = split.dev, split.unlabeled
         self.training_ = {
             "examples": _counts(label_space, split.train.labels),
@@ -173,6 +177,21 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             **fitted.facts,
         }
         return self
+
+    def _warn_of_collapse(self, fitted: "FitResult[Any]") -> None:
+        """Say so if training has made the embeddings of different texts one and the same."""
+        support = self.predictor_.support
+        if support is None or not fitted.history.best_step or len(set(support.examples)) < 2:
+            return
+        # The mean squared distance of unit vectors to their mean μ is 1 - |μ|².
+        centre = support.embeddings.mean(axis=0, dtype=np.float64)
+        if 1 - centre @ centre < _COLLAPSED:
+            _log.warning(
+                "The training has collapsed: all examples have nearly the same embedding, so "
+                "answers are hardly better than chance. Lower learning_rate, which is %g, or try "
+                "another random_state.",
+                self.settings_.learning_rate,
+            )
 
     def _settings_on(
         self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
