@@ -5,8 +5,10 @@ from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import TextClassifier
+from cptuning.estimator import CPTuningTagger, TextClassifier
 from cptuning.storage import load_model
+from cptuning.storage.folders import is_tagger
+from cptuning.storage.taggers import load_tagger
 
 _LINES: dict[type[TextClassifier], str] = {
     estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
@@ -53,14 +55,16 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(folder: str | Path, device: str = "auto") -> TextClassifier:
-    """The classifier that was saved to, or exported to, a folder.
+def load(folder: str | Path, device: str = "auto") -> Any:
+    """The classifier or tagger that was saved to, or exported to, a folder.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
+    if is_tagger(Path(folder)):
+        return _tagger(Path(folder), device)
     model = load_model(Path(folder), device, trainable=True)
     facts = model.facts
     try:
@@ -74,3 +78,18 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     classifier.held_out_score_ = facts.training["held_out_accuracy"]
     classifier.predictor_ = model.predictor
     return classifier
+
+
+def _tagger(folder: Path, device: str) -> CPTuningTagger:
+    facts, predictor = load_tagger(folder, device)
+    try:
+        tagger = CPTuningTagger(**facts.parameters)
+    except TypeError as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    tagger.settings_ = facts.settings
+    tagger.training_ = facts.training
+    tagger.held_out_score_ = facts.training.get("held_out_f1")
+    tagger.predictor_ = predictor
+    return tagger
