@@ -6,6 +6,7 @@ from typing import Any
 from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningTagger, TextClassifier
+from cptuning.files.places import as_path
 from cptuning.storage import load_model
 from cptuning.storage.folders import is_tagger
 from cptuning.storage.taggers import load_tagger
@@ -63,9 +64,10 @@ def load(folder: str | Path, device: str = "auto") -> Any:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    if is_tagger(Path(folder)):
-        return _tagger(Path(folder), device)
-    model = load_model(Path(folder), device, trainable=True)
+    place = as_path(folder, "folder")
+    if is_tagger(place):
+        return _tagger(place, device)
+    model = load_model(place, device, trainable=True)
     facts = model.facts
     try:
         classifier = make_classifier(facts.method, **facts.parameters)

@@ -10,6 +10,7 @@ from cptuning.errors import CPTuningError
 from cptuning.estimator.parameters import described
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.inference.tag_predictor import TagPredictor
 from cptuning.methods.tagging_settings import TAGGER_PRESETS, TaggerSettings
 from cptuning.settings import resolve_preset
@@ -226,7 +227,7 @@ class CPTuningTagger(TextModel):
 
     def save(self, folder: str | Path) -> None:
         """Write the tagger to a folder: safetensors, JSON, the tokenizer and a card."""
-        save_tagger(self.tagger_facts(), self._tagger(), Path(folder))
+        save_tagger(self.tagger_facts(), self._tagger(), as_path(folder, "folder"))
 
     def export(self, folder: str | Path, *, int8: bool = False, second_look: bool = True) -> None:
         """Write the tagger as ONNX, to a folder that predicts without torch.
@@ -240,7 +241,7 @@ class CPTuningTagger(TextModel):
         with needed_for("An export"):
             from cptuning.export.tagger_export import export_tagger
 
-            export_tagger(self.tagger_facts(), tagger, Path(folder))
+            export_tagger(self.tagger_facts(), tagger, as_path(folder, "folder"))
 
     def tagger_facts(self) -> TaggerFacts:
         """What a folder of this tagger says of it."""

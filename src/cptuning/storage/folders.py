@@ -55,18 +55,21 @@ def damage_named(folder: Path) -> Iterator[None]:
 
 def stored_facts(folder: Path) -> dict[str, Any]:
     """What a model folder says of itself, of whatever kind it is, in a format that is known."""
-    restore(_place(folder))
-    if not folder.is_dir():
-        raise CPTuningError(
-            f"There is no model folder {str(folder)!r}: "
-            "make one with `cptuning fit` or a classifier's save."
-        )
     path = folder / FACTS_FILE
-    if not os.path.lexists(path):
-        raise CPTuningError(
-            f"The folder {folder} does not hold a CP-Tuning model (no {FACTS_FILE})."
-        )
-    _refuse_strange_files(folder)
+    try:
+        restore(_place(folder))
+        if not folder.is_dir():
+            raise CPTuningError(
+                f"There is no model folder {str(folder)!r}: "
+                "make one with `cptuning fit` or a classifier's save."
+            )
+        if not os.path.lexists(path):
+            raise CPTuningError(
+                f"The folder {folder} does not hold a CP-Tuning model (no {FACTS_FILE})."
+            )
+        _refuse_strange_files(folder)
+    except OSError as error:
+        raise CPTuningError(f"{folder} can't be read: {error.strerror or error}.") from error
     with damage_named(folder):
         if path.stat().st_size > _MOST_FACTS_BYTES:
             raise ValueError("it is too large")
@@ -109,8 +112,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     An earlier model in that place is replaced; anything else is never touched.
     """
-    _require_free(folder)
     try:
+        _require_free(folder)
         place = _place(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         with whole_folder(place) as new:
@@ -123,9 +126,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 def check_place(folder: Path) -> None:
     """Refuse a place that a model can't be saved to: before hours of training, not after."""
-    _require_free(folder)
-    place = _place(folder)
     try:
+        _require_free(folder)
+        place = _place(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         restore(place)
         probe = place.with_name(f".{place.name[:40]}.{os.getpid()}.probe")
