@@ -85,6 +85,13 @@ def test_reasons_are_the_nearest_labelled_spans_of_the_type(tagger):
         tagger.explain([NEW], k=0)
 
 
+def test_words_have_unit_vectors(tagger):
+    first, empty = tagger.transform([NEW, ""])
+    assert first.shape == (len(NEW.split()), 384)
+    np.testing.assert_allclose(np.linalg.norm(first, axis=1), 1, atol=1e-5)
+    assert len(empty) == 0
+
+
 def test_a_new_type_is_added_without_training(tagger):
     grown = CPTuningTagger(preset="instant", verbose=False).fit(*sentences())
     before = grown.predict_spans([NEW])
@@ -124,7 +131,7 @@ def test_a_saved_tagger_gives_the_same_answers(tagger, tmp_path):
 def test_training_repeats_and_moves_words_of_a_type_together(tiny):
     def fitted():
         tagger = CPTuningTagger(
-            tiny("bert"), steps=12, learning_rate=1e-3, validation="none", verbose=False
+            tiny("bert"), steps=30, learning_rate=2e-3, validation="none", verbose=False
         )
         return tagger.fit(*sentences())
 

@@ -78,13 +78,14 @@ def _found(
         return fine_tuning(load_backbone(folder), examples, test.sentences, seed), {}
     more: dict[str, Any] = {"preset": "default" if row == "tagger" else "instant"}
     if row == "prototypes":
-        more |= {"inference": "prototype", "shape_weight": 0.0}
+        more |= {"inference": "prototype", "shape_weight": 0.0, "depth": 1.0}
     tagger = CPTuningTagger(folder, random_state=seed, verbose=False, **more).fit_tagged(examples)
     found = [[one.span for one in spans] for spans in tagger.predictor_.found(test.sentences)]
     facts = {
         "answer": vars(tagger.predictor_.answer).copy(),
         "held_out_f1": round(tagger.held_out_score_ or 0.0, 4),
         "kept": tagger.training_["kept"],
+        "depth": tagger.settings_.depth,
     }
     return found, facts
 

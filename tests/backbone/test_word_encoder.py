@@ -82,3 +82,25 @@ def test_the_answer_does_not_depend_on_the_other_sentences(tiny):
     together = encoder.embed(SENTENCES * 3)
     for sentence, vectors in zip(SENTENCES * 3, together, strict=True):
         np.testing.assert_allclose(encoder.embed([sentence])[0], vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_a_share_of_the_layers_is_read_and_the_backbone_stays_whole(tiny, architecture):
+    backbone = load_backbone(tiny(architecture))
+    layers = backbone.model.config.num_hidden_layers
+    before = {name: tensor.clone() for name, tensor in backbone.model.state_dict().items()}
+    settings = TAGGER_PRESETS["instant"]["single"]
+    encoder = word_encoder(backbone, settings, depth=0.5)
+    encoder.encoder.module.eval()
+    assert encoder.encoder.module.model.config.num_hidden_layers == round(layers / 2)
+    [vectors] = encoder.embed(SENTENCES[:1])
+    assert backbone.model.config.num_hidden_layers == layers
+    assert all(torch.equal(before[n], t) for n, t in backbone.model.state_dict().items())
+    [window] = encoder.windows(SENTENCES[:1])
+    ids = torch.as_tensor(window.encoding.ids)[None]
+    with torch.no_grad():
+        hidden = backbone.model.base_model(ids, output_hidden_states=True).hidden_states
+    rows = hidden[round(layers / 2)][0].numpy()
+    for word in range(len(SENTENCES[0])):
+        mean = rows[window.pieces[window.words == word]].mean(axis=0)
+        np.testing.assert_allclose(vectors[word], mean / np.linalg.norm(mean), atol=2e-5)

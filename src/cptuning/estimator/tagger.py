@@ -75,6 +75,7 @@ class CPTuningTagger(TextModel):
         verbose: bool = True,
         callbacks: "Sequence[Callback] | None" = None,
         max_length: int | None = None,
+        depth: float | None = None,
         pieces: str | None = None,
         inference: str | None = None,
         shape_weight: float | None = None,
@@ -135,7 +136,7 @@ class CPTuningTagger(TextModel):
                 callbacks=[*([ProgressBar()] if self.verbose else []), *(self.callbacks or [])],
             )
         )
-        self.settings_ = settings
+        self.settings_ = fitted.settings
         self.predictor_ = fitted.predictor
         self.held_out_score_ = fitted.held_out and fitted.held_out.f1
         counts = dict.fromkeys(fitted.predictor.types, 0)
@@ -203,6 +204,10 @@ class CPTuningTagger(TextModel):
             ]
             for sentence, found in zip(sentences, explained, strict=True)
         ]
+
+    def transform(self, X: Any) -> list[Any]:  # type: ignore[override]
+        """For each sentence the unit vectors of its words, float32."""
+        return self._tagger().encoder.embed(as_sentences(X))
 
     def score(self, X: Any, y: Any) -> float:
         """F1 over spans by seqeval's strict rule: type, beginning and end must be right."""

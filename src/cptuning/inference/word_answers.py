@@ -23,7 +23,7 @@ WORD_INFERENCES: tuple[WordInference, ...] = get_args(WordInference)
 
 SHAPE_WEIGHTS = (0.0, 0.3, 0.6)
 """What the weight of how words are written is chosen from."""
-_SHRINKAGES = (0.5, 0.25, 0.1, 0.03)
+_SHRINKAGES = (0.9, 0.75, 0.5, 0.25)
 _TRANSITION_WEIGHTS = (1.0, 0.5)
 _OUTSIDE_BIASES = (0.0, 1.0, 2.0, -1.0)
 # Sentences are left out one by one, or in so many parts if there are more.

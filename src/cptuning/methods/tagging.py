@@ -1,6 +1,7 @@
 """The tagger's training: PCCL among the words of a batch, and the choice of how to answer."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,13 +29,15 @@ from cptuning.inference.word_answers import (
     chosen_answer,
     left_out_folds,
 )
-from cptuning.methods.cp_tuning import freeze_lower_layers
+from cptuning.methods.layers import freeze_lower_layers, keep_lower_layers
 from cptuning.methods.tagging_settings import TaggerSettings
 from cptuning.prompting import Template
 from cptuning.training import Callback, Precision, Processes, Score, train
 
 # So many words outside of spans are compared in a batch at least.
 _LEAST_OUTSIDE = 8
+DEPTHS = (0.5, 0.75, 1.0, 0.33)
+"""What the share of the layers that is read is chosen from."""
 
 
 class WordObjective(nn.Module):
@@ -135,12 +138,20 @@ class TaggerFit:
     """A fitted tagger, and what it found in training sentences that it had not seen."""
 
     predictor: TagPredictor
+    settings: TaggerSettings
+    """With the depth that was chosen."""
     held_out: HeldOutSpans | None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def word_encoder(backbone: Backbone, settings: TaggerSettings) -> WordEncoder:
-    """The encoder of a backbone's words: the last hidden state of their pieces."""
+def word_encoder(backbone: Backbone, settings: TaggerSettings, depth: float = 1.0) -> WordEncoder:
+    """The encoder of a backbone's words: the hidden state of their pieces in a layer.
+
+    The layers above that are left out of a copy of the backbone.
+    """
+    if depth < 1:
+        backbone = replace(backbone, model=deepcopy(backbone.model))
+        keep_lower_layers(backbone.model, depth)
     template = Template.parse(settings.template, needs_output=False)
     layout = layout_for(backbone, template, settings.max_length)
     module = PromptedEncoder(backbone, layout.prompt_ids, "hidden", mask=True)
@@ -164,16 +175,32 @@ class _TaggerLearner:
         self.examples, self.settings = training.examples, training.settings
         self.types = types_of(self.examples.spans)
         self.transitions = transitions_of(self.examples)
-        self.encoder = word_encoder(training.backbone, self.settings)
-        self.module = self.encoder.encoder.module.to(training.processes.device).eval()
+        self.encoder, instant, self.answer, self.held_out = self._read_best()
+        self.instant = instant
+        self.module = self.encoder.encoder.module
         self.initial = {n: t.detach().clone() for n, t in self.module.state_dict().items()}
+
+    def _read_best(self) -> tuple[WordEncoder, LabelledWords, WordAnswer, HeldOutSpans | None]:
+        """The depth that answers left-out sentences best without training, and its answers."""
+        given, n = self.settings.depth, len(self.examples)
+        best = None
+        for depth in DEPTHS if given is None else (given,):
+            encoder = word_encoder(self.training.backbone, self.settings, depth)
+            encoder.encoder.module.to(self.training.processes.device).eval()
+            encoder.centre_on(self.examples.sentences)
+            words = self._words(encoder)
+            answer, held_out = self._chosen(left_out_folds(words, n))
+            f1 = held_out.f1 if held_out else 0.0
+            if best is None or f1 > best[0]:
+                best = f1, depth, (encoder, words, answer, held_out)
+        assert best is not None
+        self.settings = replace(self.settings, depth=best[1])
+        return best[2]
 
     def fit(self) -> TaggerFit:
         """The tagger."""
         n, settings = len(self.examples), self.settings
-        self.encoder.centre_on(self.examples.sentences)
-        instant = self._words(self.encoder)
-        answer, held_out = self._chosen(left_out_folds(instant, n))
+        instant, answer, held_out = self.instant, self.answer, self.held_out
         facts: dict[str, Any] = {"instant_f1": held_out and held_out.f1, "kept": "instant"}
         if settings.steps == 0:
             return self._result(instant, answer, held_out, facts)
@@ -257,7 +284,7 @@ class _TaggerLearner:
         predictor = TagPredictor(
             self.encoder, self.examples, words.vectors, tuple(self.types), answer
         )
-        return TaggerFit(predictor, held_out, facts)
+        return TaggerFit(predictor, self.settings, held_out, facts)
 
 
 def check_examples(examples: TaggedSentences) -> None:

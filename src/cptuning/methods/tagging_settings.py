@@ -10,6 +10,12 @@ from cptuning.settings import Kind, TrainingSettings, setting
 class TaggerSettings(TrainingSettings):
     """The settings of the tagger; the parameters of its estimator have the same names."""
 
+    depth: float | None = setting(
+        "The share of the layers that is read, from the lowest up: the upper ones of a sentence "
+        "encoder are about whole texts. None chooses it by sentences that are left out.",
+        above=0,
+        most=1,
+    )
     pieces: Literal["mean", "first"] = setting(
         "What of a word's pieces makes its vector: their mean, or the first one."
     )
@@ -63,6 +69,7 @@ _DEFAULT = TaggerSettings(
     patience=0,
     selection="one-standard-error",
     temperature=0.1,
+    depth=None,
     pieces="mean",
     inference="auto",
     shape_weight=None,
