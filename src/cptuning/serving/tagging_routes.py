@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from cptuning.data.sentences import Sentence
 from cptuning.errors import CPTuningError
@@ -79,6 +86,7 @@ def load_taggers(place: Path, device: str, limits: Limits) -> dict[str, ServedTa
 
 
 Text = Annotated[str, StringConstraints(strict=True)]
+_TEXT = {"type": "string"}
 
 
 class TagRequest(BaseModel):
@@ -88,7 +96,16 @@ class TagRequest(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"texts": ["a table in Rome"]}]}
     )
 
-    texts: Text | Annotated[list[Text], Field(min_length=1)]
+    texts: Annotated[
+        Annotated[list[Text], Field(min_length=1)],
+        BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+        WithJsonSchema(
+            {
+                "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}],
+                "description": "A text, or a list of texts.",
+            }
+        ),
+    ]
     explain: Annotated[int, Field(strict=True, ge=0, le=100)] = 0
 
 
@@ -133,9 +150,8 @@ def tagging_routes() -> APIRouter:
         """
         state = request.app.state.service
         name, tagger = _tagger(state.taggers, request.path_params.get("name"))
-        texts = [body.texts] if isinstance(body.texts, str) else body.texts
-        _check(texts, state.limits)
-        sentences = [Sentence.of_text(text) for text in texts]
+        _check(body.texts, state.limits)
+        sentences = [Sentence.of_text(text) for text in body.texts]
         found = await tagger.spans(sentences, body.explain)
         return TagResponse(
             model=name,
