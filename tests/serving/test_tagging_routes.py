@@ -5,17 +5,19 @@ from tests.test_tagger import NEW, sentences
 
 
 @pytest.fixture(scope="module")
-def taggers(folders, tmp_path_factory):
-    """A tagger, the same exported, and a classifier in one folder."""
+def taggers(tmp_path_factory):
+    """An exported tagger, the same under another name, and a classifier in one folder."""
     import shutil
 
-    from cptuning import CPTuningTagger
+    from cptuning import CPTuningClassifier, CPTuningTagger
 
     root = tmp_path_factory.mktemp("served")
     tagger = CPTuningTagger(preset="instant", depth=0.1, verbose=False).fit(*sentences())
     tagger.export(root / "trips")
     shutil.copytree(root / "trips", root / "more")
-    shutil.copytree(folders / "films", root / "films")
+    films = CPTuningClassifier(preset="instant", verbose=False)
+    films.fit(["a great film", "i loved it", "a dull film", "so boring"], [1, 1, 0, 0])
+    films.save(root / "films")
     return root, tagger
 
 
