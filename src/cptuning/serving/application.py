@@ -12,6 +12,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 import cptuning
+from cptuning.inference import MultiLabelPredictor
 from cptuning.serving.api_errors import ApiError
 from cptuning.serving.api_keys import ApiKeys
 from cptuning.serving.limits import Limits
@@ -81,14 +82,20 @@ def create_app(
 def _add_routes(app: FastAPI, registry: ModelRegistry, keys: ApiKeys, taggers: list[str]) -> None:
     names = [name for name, _ in registry]
     shown = registry.default or [*names, *taggers][0]
-    pairs = bool(names) and registry.find(registry.default or names[0])[1].model.predictor.is_pair
+    of_models = []
+    if names:
+        predictor = registry.find(registry.default or names[0])[1].model.predictor
+        takes = {
+            "pairs": predictor.is_pair,
+            "label_sets": isinstance(predictor, MultiLabelPredictor),
+        }
+        of_models = [named_routes(), model_routes(**takes)]
     locked = [Depends(HTTPBearer(auto_error=False))] if keys else []
     # /docs is public: where there are API keys, it must not reveal the names of the models.
     named = [*locked, name_parameter("name" if keys else shown)]
     app.include_router(server_routes(), tags=["server"], dependencies=locked)
     if names:
-        app.include_router(model_routes(pairs=pairs), tags=["default model"], dependencies=locked)
-    of_models = [named_routes(), model_routes(pairs=pairs)] if names else []
+        app.include_router(model_routes(**takes), tags=["default model"], dependencies=locked)
     if taggers:
         app.include_router(tagging_routes(), tags=["taggers"], dependencies=locked)
         of_models.append(tagging_routes())
