@@ -1,6 +1,7 @@
 """Answers and their reasons, with an encoder whose vectors are known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,8 @@ ANGLES = {
 
 class Compass:
     """An encoder on the circle: a text is an angle."""
+
+    layout = SimpleNamespace(windows=1)
 
     def embed(self, examples):
         texts = examples.first if examples.second is None else examples.second

@@ -1,5 +1,7 @@
 """The reasons shown are those of the answer that was given, whatever the inference."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ CLASSES = LabelSpace(("a", "b", "c", "d"))
 
 class Written:
     """An encoder of texts that are their own vectors."""
+
+    layout = SimpleNamespace(windows=1)
 
     def embed(self, examples):
         rows = [[float(number) for number in text.split()[:2]] for text in examples.first]

@@ -31,6 +31,7 @@ class PredictionJob:
     neighbours: int = 0
     text: str | None = None
     text_b: str | None = None
+    coverage: float | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ class BlockPredictor:
     def __init__(self, job: PredictionJob) -> None:
         self.job = job
         self.predictor: Predictor = load_predictor(job.model)
-        self.answers = PredictionColumns(self.predictor, job.probabilities, job.neighbours)
+        self.answers = PredictionColumns(
+            self.predictor, job.probabilities, job.neighbours, job.coverage
+        )
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Answer one block; an error of the user's is returned, so that Ray does not retry it."""
@@ -144,6 +147,8 @@ class BlockPredictor:
             values = [answer[name] for answer in added]
             if kind == arrow.string():
                 values = [None if value is None else str(value) for value in values]
+            elif kind == arrow.list_(arrow.string()):
+                values = [[str(label) for label in labels] for labels in values]
             table = table.append_column(name, arrow.array(values, kind))
         target = self.job.output / block.answers
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -154,12 +159,14 @@ class BlockPredictor:
     def _columns(self, arrow: Any, answer: dict[str, Any]) -> dict[str, Any]:
         """The types of the added columns, which are the same in every block."""
         labels = list(self.predictor.label_space.classes)
-        if self.predictor.unknown_threshold is not None:
+        if self.predictor.answers_unknown:
             labels.append(UNKNOWN)
         kinds = {type(label) for label in labels}
         label_kind = arrow.array(labels).type if len(kinds) == 1 else arrow.string()
 
         def kind(name: str) -> Any:
+            if name == "prediction_set":
+                return arrow.list_(label_kind)
             if name == "prediction" or name.endswith("_label"):
                 return label_kind
             is_number = name == "confidence" or name.startswith("p_") or "_similarity" in name

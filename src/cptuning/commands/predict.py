@@ -49,6 +49,14 @@ def predict(
             help="Add columns with the K nearest examples of the predicted class.",
         ),
     ] = 0,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Add a column with a set of labels that has the right one with this probability, "
+            "such as 0.9.",
+        ),
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The format of stdin and stdout: csv, tsv or jsonl."),
@@ -90,7 +98,7 @@ def predict(
         _require_folders(file, output, format)
         # Workers have their own working directories.
         folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
-        job = PredictionJob(*folders, probabilities, neighbours, text, text_b)
+        job = PredictionJob(*folders, probabilities, neighbours, text, text_b, coverage)
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:
@@ -108,7 +116,7 @@ def predict(
     if class_prior is not None:
         shares = options.parse_by_label("--class-prior", class_prior)
         predictor = predictor.with_class_prior(shares)
-    answers = PredictionColumns(predictor, probabilities, neighbours)
+    answers = PredictionColumns(predictor, probabilities, neighbours, coverage)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     with open_writer(output, outof) as writer, _counter(quiet) as advance:

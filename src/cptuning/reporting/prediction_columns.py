@@ -12,12 +12,21 @@ from cptuning.inference import Evidence, Predictor, Reasons
 
 
 class PredictionColumns:
-    """Adds the columns prediction and confidence, and optionally probabilities and neighbours."""
+    """Adds the columns prediction and confidence, and others if they are asked for.
+
+    They are the probabilities, a set of labels that has the right one with the probability
+    ``coverage``, and neighbours.
+    """
 
     def __init__(
-        self, predictor: Predictor, probabilities: bool = False, neighbours: int = 0
+        self,
+        predictor: Predictor,
+        probabilities: bool = False,
+        neighbours: int = 0,
+        coverage: float | None = None,
     ) -> None:
         self.predictor = predictor
+        self.coverage = coverage
         self.neighbours = neighbours
         classes = predictor.label_space.classes
         self.class_columns = [f"p_{label}" for label in classes] if probabilities else []
@@ -38,6 +47,10 @@ class PredictionColumns:
         answered = self.predictor.answer(table.examples)
         pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
         added = [self._answer(*pair) for pair in pairs]
+        if self.coverage is not None:
+            sets = self.predictor.sets_of(answered.probabilities, self.coverage)
+            for answer, labels in zip(added, sets, strict=True):
+                answer["prediction_set"] = labels
         if self.neighbours:
             labels = answered.labels.tolist()
             found = self.predictor.reasons(answered.embeddings, labels, self.neighbours)

@@ -29,7 +29,7 @@ class ModelOutput:
 
     predictor: Predictor
     answered: Answered
-    reasons: list[Reasons] | None
+    reasons: Sequence[Reasons] | None
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,7 @@ class BatchWorker:
         try:
             reasons = None
             if job.neighbours:
-                labels = answered.labels.tolist()
-                reasons = predictor.reasons(answered.embeddings, labels, job.neighbours)
+                reasons = predictor.explained(job.examples, answered, job.neighbours)
             job.future.set_result(ModelOutput(predictor, answered, reasons))
         except Exception as error:
             job.future.set_exception(error)

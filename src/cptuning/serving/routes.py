@@ -144,13 +144,17 @@ def model_routes(*, pairs: bool) -> APIRouter:
     ) -> PredictResponse:
         """The label of each text, with the probability of each class.
 
-        With `explain`, also the nearest labelled examples of the predicted class.
+        With `explain`, also the nearest labelled examples of the predicted class; with `coverage`,
+        a set of labels that has the right one with this probability.
         """
         examples = model.examples(request.texts)
         if request.explain:
             model.worker.model.require_examples()
         answer = await model.result(model.worker.predict(examples, request.explain))
-        return PredictResponse(model=model.name, predictions=_predictions(answer))
+        predictions = _predictions(answer)
+        if request.coverage is not None:
+            _add_label_sets(predictions, answer, request.coverage)
+        return PredictResponse(model=model.name, predictions=predictions)
 
     @router.post("/embed", responses=_BODY_ERRORS, summary="Embed texts")
     async def embed(
@@ -200,9 +204,19 @@ def _predictions(answer: ModelOutput) -> list[Prediction]:
     if answer.reasons is not None:
         for prediction, reasons in zip(predictions, answer.reasons, strict=True):
             prediction.neighbours = [Neighbour(**asdict(example)) for example in reasons]
+            prediction.passage = reasons.passage
             if reasons.against is not None:
                 prediction.against = Neighbour(**asdict(reasons.against))
     return predictions
+
+
+def _add_label_sets(predictions: list[Prediction], answer: ModelOutput, coverage: float) -> None:
+    try:
+        sets = answer.predictor.sets_of(answer.answered.probabilities, coverage)
+    except CPTuningError as error:
+        raise ApiError(409, str(error)) from error
+    for prediction, labels in zip(predictions, sets, strict=True):
+        prediction.label_set = labels
 
 
 def _prediction(predictor: Predictor, label: Any, probabilities: np.ndarray) -> Prediction:
