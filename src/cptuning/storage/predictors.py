@@ -17,6 +17,7 @@ from cptuning.data import Examples, LabelSpace, MultiLabelSpace, read_added
 from cptuning.data.weights import Weights
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.files.tensors import save_tensors
 from cptuning.inference import (
     ConformalSets,
@@ -89,7 +90,7 @@ def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    return load_model(Path(folder), device).predictor
+    return load_model(as_path(folder, "folder"), device).predictor
 
 
 def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -> LoadedModel:
@@ -115,10 +116,17 @@ def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -
         RuntimeError,
         MemoryError,
     ) as error:
-        why = " ".join(str(error).split())[:300]  # torch says it in several lines
         raise CPTuningError(
-            f"The model folder {folder} is damaged ({why}): save or copy it again."
+            f"The model folder {folder} is damaged ({_why(error)}): save or copy it again."
         ) from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{Path(error.filename).name}: {error.strerror}"
+    return " ".join(str(error).split())[:300]  # torch says it in several lines
 
 
 def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) -> Predictor:

@@ -371,6 +371,9 @@ def _settings(
         # Models from before these settings read no other place.
         stored = {"pooling": "mask", "sentence_weight": None, **stored}
     stored = {"most_steps": MOST_STEPS, **stored}  # As it was for all.
+    missing = sorted(names - set(stored))
+    if missing:
+        raise CPTuningError(f"settings.{missing[0]} is missing")
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
     try:
         settings = kind(**values)
