@@ -17,6 +17,7 @@ from cptuning.inference.familiarity import (
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.label_calibration import LabelCalibration
 from cptuning.inference.multi_label import MultiLabelPredictor
+from cptuning.inference.ordinal import Order, mean_distance, medians, order_of
 from cptuning.inference.predictor import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -46,6 +47,7 @@ __all__ = [
     "LabelCalibration",
     "LabelExplanations",
     "MultiLabelPredictor",
+    "Order",
     "Predictor",
     "Reasons",
     "Rejection",
@@ -62,6 +64,9 @@ __all__ = [
     "fit_temperature",
     "knn_votes",
     "log_loss",
+    "mean_distance",
+    "medians",
+    "order_of",
     "prototypes",
     "rejection",
     "softmax",
