@@ -189,7 +189,7 @@ def test_evidence_labels_are_plain_values():
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_no_evidence_can_not_be_asked_for(k):
-    with pytest.raises(CPTuningError, match=f"k is {k}: ask for at least one neighbour"):
+    with pytest.raises(CPTuningError, match=f"k is {k}: give a whole number"):
         predictor().explain(["north"], k=k)
 
 

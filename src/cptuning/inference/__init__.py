@@ -5,6 +5,7 @@ from cptuning.inference.calibration import (
     fit_temperature,
     log_loss,
     softmax,
+    uncertainty,
 )
 from cptuning.inference.conformal import ConformalSets
 from cptuning.inference.explanations import Explanations, LabelExplanations
@@ -30,7 +31,7 @@ from cptuning.inference.predictor import (
 from cptuning.inference.reasons import Evidence, Reasons
 from cptuning.inference.rejection import Rejection, error_target, rejection
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
-from cptuning.inference.suggestion import Suggestion, suggested, suggestions, uncertainty
+from cptuning.inference.suggestion import Suggestion, suggested, suggestions
 from cptuning.inference.support import SupportSet
 
 __all__ = [
