@@ -18,7 +18,14 @@ from cptuning.backbone.loading import Backbone, Pooling, load_backbone, quiet_tr
 from cptuning.backbone.sentence_folder import write_sentence_modules
 from cptuning.data import Examples
 from cptuning.files.tensors import save_tensors, verify_tensors
-from cptuning.prompting import Batch, Encoding, Layout, collate, token_budget_batches
+from cptuning.prompting import (
+    Batch,
+    Encoding,
+    Layout,
+    all_windows,
+    collate,
+    token_budget_batches,
+)
 
 # The tokens of a batch, padding included: enough to fill two cores, or a GPU.
 TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}
@@ -93,16 +100,44 @@ class TextEncoder:
         return read
 
     def _read(self, encodings: Sequence[Encoding]) -> Tensor:
-        return self.in_batches(encodings, self.module.read)
+        """The features of each example's sequences; of a long text, the mean over its windows."""
+        windows, first = all_windows(encodings)
+        read = self.in_batches(windows, self.module.read)
+        if len(windows) == len(encodings):
+            return read
+        counts = np.diff([*first, len(windows)])
+        places = torch.as_tensor(np.repeat(np.arange(len(first)), counts)).to(read.device)
+        sums = read.new_zeros(len(first), *read.shape[1:]).index_add_(0, places, read)
+        return sums / torch.as_tensor(counts).to(sums)[:, None, None]
 
     def _features(self, encodings: Sequence[Encoding]) -> Tensor:
         """The features, one row per example, in their order."""
+        if any(encoding.windows for encoding in encodings):
+            with torch.no_grad():
+                return self.module.joined(self._read(encodings))
         return self.in_batches(encodings, self.module.outputs)
 
     def in_batches(
         self, encodings: Sequence[Encoding], compute: Callable[[Batch], Tensor]
     ) -> Tensor:
         """What ``compute`` gives for batches of the encodings: float32 rows in their order."""
+        pieces, rows = self.by_batch(
+            encodings,
+            lambda chosen: compute(
+                collate([encodings[i] for i in chosen], self.layout.special.pad)
+            ),
+        )
+        gathered = torch.cat(pieces).float()
+        order = torch.as_tensor(rows).to(gathered.device)
+        return torch.empty_like(gathered).index_copy_(0, order, gathered)
+
+    def by_batch(
+        self, encodings: Sequence[Encoding], compute: Callable[[Sequence[int]], Tensor]
+    ) -> tuple[list[Tensor], NDArray[np.int64]]:
+        """What ``compute`` gives for the numbers of encodings, batch by batch, and those numbers.
+
+        Nothing is trained meanwhile.
+        """
         device = self.module.centre.device
         budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
         was_training = self.module.training
@@ -111,15 +146,10 @@ class TextEncoder:
             self.module.eval()
         batches = token_budget_batches([encoding.length for encoding in encodings], budget)
         with torch.no_grad():
-            pieces = [
-                compute(collate([encodings[i] for i in rows], self.layout.special.pad))
-                for rows in batches
-            ]
+            pieces = [compute(batch.tolist()) for batch in batches]
         if was_training:
             self.module.train()
-        gathered = torch.cat(pieces).float()
-        order = torch.as_tensor(np.concatenate(batches)).to(device)
-        return torch.empty_like(gathered).index_copy_(0, order, gathered)
+        return pieces, np.concatenate(batches)
 
 
 def _fill(module: PromptedEncoder, own: dict[str, Tensor]) -> None:

@@ -118,13 +118,18 @@ def print_evaluation(evaluation: Evaluation) -> None:
         ("majority", format_percent(confusion.majority), "always the most frequent class"),
         ("texts", str(confusion.n), f"{confusion.right} answered correctly"),
     ]
+    if evaluation.mean_distance is not None:
+        distance = f"{evaluation.mean_distance:.3f}"
+        rows.append(("mean error", distance, "mean distance to the right label"))
     if error is not None:
         rows.append(
             ("calibration", format_percent(error), "mean gap between confidence and accuracy")
         )
     unknown = int((~evaluation.answered).sum())
     if unknown:
-        rows.append(("unknown", str(unknown), "texts unlike every example"))
+        is_unsure = evaluation.predictor.least_confidence is not None
+        why = "the answer is not sure enough" if is_unsure else "texts unlike every example"
+        rows.append(("unknown", str(unknown), why))
     print_table(rows)
     typer.echo()
     _print_scores("class", confusion.by_class())

@@ -20,6 +20,7 @@ from cptuning.commands.tables import (
 from cptuning.data import Table, aligned, check_kind, label_parts, read_table
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.inference import Rejection
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.formatting import format_duration, format_interval, format_percent
 from cptuning.reporting.metrics import wilson_interval
@@ -69,6 +70,7 @@ def fit(
         typer.Option(metavar="COLUMN", help="The column with what each example counts."),
     ] = None,
     class_prior: options.ClassPrior = None,
+    ordinal: options.Ordinal = None,
     settings: options.Settings = None,
     init_from: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Start from another model's weights.")
@@ -93,6 +95,8 @@ def fit(
         raise CPTuningError(
             f"--class-prior is for the method cp-tuning: leave it out with {method}."
         )
+    if ordinal is not None and method != "cp-tuning":
+        raise CPTuningError(f"--ordinal is for the method cp-tuning: leave it out with {method}.")
     for option, given in {"--task": task, "--label-words": label_words}.items():
         if given is not None and method == "cp-tuning":
             raise CPTuningError(
@@ -113,6 +117,7 @@ def fit(
         checkpoint_dir=checkpoints,
         **options.parse_threshold(unknown_threshold),
         **options.parse_weights(class_weight, class_prior),
+        **options.parse_ordinal(ordinal),
         **options.parse_settings(settings, method)
         | options.parse_prompt(task, template, label_words),
     )
@@ -275,8 +280,8 @@ def _stopped(checkpoints: Path) -> str:
     return "Stopped before the first checkpoint: nothing was written."
 
 
-# What a fit states that began without training.
-_COMPARED = ("instant_accuracy", "kept")
+# What a fit states that began without training, or has a target for its errors.
+_COMPARED = ("instant_accuracy", "kept", "rejection")
 
 
 def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
@@ -323,6 +328,8 @@ def _print(result: dict[str, Any]) -> None:
             f"{result['validation']}; always the most frequent class: "
             f"{format_percent(held_out['majority'])})."
         )
+    if result.get("rejection") is not None:
+        typer.echo(Rejection(**result["rejection"]).sentence())
     if result.get("kept") == "instant":
         typer.echo("Held-out answers prefer the model without training: it was kept.")
     if "search" in result:

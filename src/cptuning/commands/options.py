@@ -10,6 +10,7 @@ import typer
 
 from cptuning.backbone.catalogue import NAMES
 from cptuning.errors import CPTuningError
+from cptuning.inference.rejection import error_target
 from cptuning.settings import LARGEST_SEED
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
@@ -85,8 +86,9 @@ Seed = Annotated[
 UnknownThreshold = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|NUMBER",
-        help='Answer "unknown" if the similarity to every example is below this; auto chooses it.',
+        metavar="auto|NUMBER|TARGET",
+        help='Answer "unknown" if the similarity to every example is below this; auto chooses it. '
+        "A target such as 'error<=0.05' answers as many texts as it can with at most 5 % errors.",
     ),
 ]
 ClassPrior = Annotated[
@@ -95,6 +97,14 @@ ClassPrior = Annotated[
         metavar="SHARES",
         help="The share of each class among the texts to come, such as spam=0.02,ham=0.98: the "
         "probabilities are corrected for it.",
+    ),
+]
+Ordinal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="numbers|LABELS",
+        help="The labels have an order: numbers, or the labels from the least to the greatest, "
+        "such as bad,fair,good. Answers are then as near as can be expected.",
     ),
 ]
 Device = Annotated[
@@ -124,6 +134,7 @@ _NOT_SET = (
     "checkpoint_dir",
     "class_weight",
     "class_prior",
+    "ordinal",
 )
 
 
@@ -146,7 +157,12 @@ def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[s
     """
     from cptuning.registry import classifier_class
 
-    names = classifier_class(method).parameter_names()
+    return parse_settings_of(classifier_class(method), given)
+
+
+def parse_settings_of(kind: Any, given: list[str] | None) -> dict[str, Any]:
+    """The same for a class of models, whose parameters say what can be set."""
+    names = kind.parameter_names()
     known = [name for name in names if name not in _NOT_SET]
     settings: dict[str, Any] = {}
     for word in given or []:
@@ -214,15 +230,30 @@ def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str
     return {name: value for name, value in found.items() if value is not None}
 
 
-def parse_threshold(given: str | None) -> dict[str, Any]:
-    """The parameter ``unknown_threshold``, if it is given: "auto" or a similarity.
+def parse_ordinal(given: str | None) -> dict[str, Any]:
+    """The parameter ``ordinal``, if it is given.
 
-    >>> parse_threshold("auto"), parse_threshold("0.4"), parse_threshold(None)
-    ({'unknown_threshold': 'auto'}, {'unknown_threshold': 0.4}, {})
+    >>> parse_ordinal("numbers"), parse_ordinal("bad, good")
+    ({'ordinal': True}, {'ordinal': ['bad', 'good']})
     """
     if given is None:
         return {}
-    if given == "auto":
+    if given == "numbers":
+        return {"ordinal": True}
+    return {"ordinal": [label.strip() for label in given.split(",")]}
+
+
+def parse_threshold(given: str | None) -> dict[str, Any]:
+    """The parameter ``unknown_threshold``, if it is given: "auto", a similarity or a target.
+
+    >>> parse_threshold("auto"), parse_threshold("0.4"), parse_threshold(None)
+    ({'unknown_threshold': 'auto'}, {'unknown_threshold': 0.4}, {})
+    >>> parse_threshold("error<=0.05")
+    {'unknown_threshold': 'error<=0.05'}
+    """
+    if given is None:
+        return {}
+    if given == "auto" or error_target(given) is not None:
         return {"unknown_threshold": given}
     try:
         threshold = float(given)
@@ -230,7 +261,8 @@ def parse_threshold(given: str | None) -> dict[str, Any]:
         threshold = float("nan")
     if not -1 <= threshold <= 1:
         raise CPTuningError(
-            f"--unknown-threshold is {given!r}: give auto, or a similarity between -1 and 1."
+            f"--unknown-threshold is {given!r}: give auto, a similarity between -1 and 1, or a "
+            "target such as 'error<=0.05'."
         )
     return {"unknown_threshold": threshold}
 

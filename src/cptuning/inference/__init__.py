@@ -7,6 +7,7 @@ from cptuning.inference.calibration import (
     softmax,
     uncertainty,
 )
+from cptuning.inference.conformal import ConformalSets
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import (
     auroc,
@@ -17,6 +18,7 @@ from cptuning.inference.familiarity import (
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.label_calibration import LabelCalibration
 from cptuning.inference.multi_label import MultiLabelPredictor
+from cptuning.inference.ordinal import Order, mean_distance, medians, order_of
 from cptuning.inference.predictor import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -27,6 +29,7 @@ from cptuning.inference.predictor import (
     SecondLook,
 )
 from cptuning.inference.reasons import Evidence, Reasons
+from cptuning.inference.rejection import Rejection, error_target, rejection
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
 from cptuning.inference.suggestion import Suggestion, suggested, suggestions
 from cptuning.inference.support import SupportSet
@@ -34,6 +37,7 @@ from cptuning.inference.support import SupportSet
 __all__ = [
     "UNKNOWN",
     "ApproximateIndex",
+    "ConformalSets",
     "EmbeddingPredictor",
     "Encoder",
     "Evidence",
@@ -44,21 +48,28 @@ __all__ = [
     "LabelCalibration",
     "LabelExplanations",
     "MultiLabelPredictor",
+    "Order",
     "Predictor",
     "Reasons",
+    "Rejection",
     "Scorer",
     "SecondLook",
     "Suggestion",
     "SupportSet",
     "auroc",
     "class_scores",
+    "error_target",
     "expected_calibration_error",
     "familiarity",
     "familiarity_of_examples",
     "fit_temperature",
     "knn_votes",
     "log_loss",
+    "mean_distance",
+    "medians",
+    "order_of",
     "prototypes",
+    "rejection",
     "softmax",
     "suggested",
     "suggestions",

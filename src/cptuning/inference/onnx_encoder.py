@@ -15,7 +15,14 @@ from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.inference.onnx_file import check_graph, declared, read_graph, unreadable
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
+from cptuning.prompting import (
+    Encoding,
+    Layout,
+    all_windows,
+    collate,
+    pooled,
+    token_budget_batches,
+)
 
 ONNX_FILE = "encoder.onnx"
 EXACT_FILE = "exact.onnx"
@@ -24,7 +31,7 @@ FEATURES = "features"
 """The output of a graph whose views are joined outside; of others it is the unit vector."""
 _INPUTS = ("input_ids", "token_type_ids", "outputs", "is_text")
 # Enough for weights to be read from memory seldom; few enough for the cores to finish together.
-_TOKEN_BUDGET = 512
+TOKEN_BUDGET = 512
 # More than the longest texts of the largest encoders need; a stranger's graph may ask for anything.
 _MAX_MEMORY = 8 * 2**30
 
@@ -49,7 +56,7 @@ class GraphEncoder:
         self.threads = available_threads()
         self._name = name
         self._session = session
-        _check_interface(session, name)
+        check_interface(session, name)
         if (session.get_outputs()[0].name == FEATURES) != (views is not None):
             raise CPTuningError(
                 f"{name} and the file {VIEWS_FILE} do not belong together: export the model again."
@@ -72,8 +79,12 @@ class GraphEncoder:
         )
 
     def read_encodings(self, encodings: Sequence[Encoding]) -> FloatArray:
-        """What is read for each example, before it is joined: (examples, sequences, numbers)."""
-        sequences = [sequence for encoding in encodings for sequence in encoding.sequences]
+        """What is read for each example, before it is joined: (examples, sequences, numbers).
+
+        Of a long text it is the mean over its windows.
+        """
+        windows, first = all_windows(encodings)
+        sequences = [sequence for window in windows for sequence in window.sequences]
         places: dict[tuple[object, ...], int] = {}
         order = [places.setdefault(sequence.key, len(places)) for sequence in sequences]
         distinct = [sequences[i] for i in np.unique(order, return_index=True)[1]]
@@ -92,13 +103,13 @@ class GraphEncoder:
             return features
 
         features = self.in_batches([len(sequence) for sequence in distinct], compute)
-        return features[order].reshape(len(encodings), -1, features.shape[1])
+        return pooled(features[order].reshape(len(windows), -1, features.shape[1]), first)
 
     def in_batches(
         self, lengths: Sequence[int], compute: Callable[[IntArray], FloatArray]
     ) -> FloatArray:
         """What is computed of batches of examples of one length, one row each, in their order."""
-        batches = token_budget_batches(lengths, _TOKEN_BUDGET, padding=False)
+        batches = token_budget_batches(lengths, TOKEN_BUDGET, padding=False)
         batches.reverse()  # Long ones first: no core is left with one when the others are done.
         gathered = np.concatenate(list(self._pool.map(compute, batches)))
         ordered = np.empty_like(gathered)
@@ -184,7 +195,7 @@ def _register_bounded_allocator() -> None:
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"max_mem": _MAX_MEMORY}))
 
 
-def _check_interface(session: Any, name: Path | str) -> None:
+def check_interface(session: Any, name: Path | str) -> None:
     """Refuse a graph whose inputs and output are not those of an encoder."""
     inputs = {value.name: value.type for value in session.get_inputs()}
     outputs = [value.type for value in session.get_outputs()]

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from cptuning.data import strata, stratified_folds
-from cptuning.inference import LabelCalibration, fit_temperature, log_loss
+from cptuning.inference import (
+    ConformalSets,
+    LabelCalibration,
+    Rejection,
+    fit_temperature,
+    log_loss,
+    medians,
+    rejection,
+    softmax,
+)
 from cptuning.inference.label_calibration import f1_per_row
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
@@ -35,6 +44,8 @@ class HeldOut:
     labels: IntArray
     weights: NDArray[np.float64] | None = None
     """What each answer counts in calibration; None if each counts 1."""
+    places: tuple[int, ...] | None = None
+    """The classes from the least to the greatest, if the answers are medians."""
 
     @property
     def temperature(self) -> float:
@@ -49,13 +60,35 @@ class HeldOut:
         return LabelCalibration.fit(self.scores, self.labels, self.weights)
 
     @property
+    def probabilities(self) -> Scores:
+        """The calibrated probability of each class."""
+        return softmax(self.scores, self.temperature)
+
+    @property
+    def conformal(self) -> ConformalSets:
+        """What label sets of a given coverage rest on."""
+        return ConformalSets.of(self.probabilities, self.labels)
+
+    def rejection(self, target: float) -> Rejection:
+        """From which confidence on at most this share of the answers is wrong."""
+        confidence = self.probabilities[np.arange(len(self.labels)), self.answers]
+        return rejection(confidence, self.quality == 1, target)
+
+    @property
+    def answers(self) -> IntArray:
+        """The number of the class that each example is answered with."""
+        if self.places is None:
+            return np.asarray(self.scores.argmax(axis=1))
+        return medians(self.probabilities, self.places)
+
+    @property
     def quality(self) -> NDArray[np.float64]:
         """How good each answer is: 1 if it is right, else 0; the F1 of a label set.
 
         Label sets are given by a calibration that did not see them: that of the other folds.
         """
         if self.labels.ndim == 1:
-            return np.asarray(self.scores.argmax(axis=1) == self.labels, np.float64)
+            return np.asarray(self.answers == self.labels, np.float64)
         n = len(self.labels)
         folds = stratified_folds(strata(self.labels), min(_FOLDS, n), 0) if n > 1 else np.zeros(n)
         quality = np.empty(n)
@@ -87,7 +120,13 @@ class HeldOut:
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""
         weights = None if self.weights is None else self.weights[rows]
-        return HeldOut(self.scores[rows], self.familiarity[rows], self.labels[rows], weights)
+        return replace(
+            self,
+            scores=self.scores[rows],
+            familiarity=self.familiarity[rows],
+            labels=self.labels[rows],
+            weights=weights,
+        )
 
     @classmethod
     def joined(cls, parts: Sequence["HeldOut"]) -> "HeldOut":

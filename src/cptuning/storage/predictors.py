@@ -1,6 +1,8 @@
 """Predictors to folders and back, without the estimators that train them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from cptuning.extras import needed_for
 from cptuning.files.places import as_path
 from cptuning.files.tensors import save_tensors
 from cptuning.inference import (
+    ConformalSets,
     EmbeddingPredictor,
     Encoder,
     HeadPredictor,
@@ -36,12 +39,14 @@ from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, card
 from cptuning.storage.folders import new_folder, read_facts
-from cptuning.storage.schema import FACTS_FILE, ModelFacts
+from cptuning.storage.schema import FACTS_FILE, LayoutFacts, ModelFacts
 from cptuning.storage.tokenizer_check import check_tokenizer
 
 _SUPPORT = "support.safetensors"
+_HELD_OUT = "held_out.safetensors"
+_RIGHT = "probability_of_right_label"
 _MOST_WEIGHT = 1e12
-_TOKENIZER = "tokenizer.json"
+TOKENIZER = "tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,9 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
     """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
     stored = json.dumps(facts.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (place / FACTS_FILE).write_text(stored + "\n", "utf-8")
-    predictor.encoder.layout.save_tokenizer(place / _TOKENIZER)
+    predictor.encoder.layout.save_tokenizer(place / TOKENIZER)
+    if predictor.conformal is not None:
+        save_tensors(place / _HELD_OUT, {_RIGHT: predictor.conformal.probabilities})
     support = predictor.support
     if support is not None:
         tensors: dict[str, np.ndarray[Any, Any]]
@@ -94,8 +101,15 @@ def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -
     A ``trainable`` one has a model of torch, if torch is installed.
     """
     facts = read_facts(folder)
-    try:
+    with unusable_named(folder):
         return LoadedModel(facts, _predictor(folder, facts, device, trainable))
+
+
+@contextmanager
+def unusable_named(folder: Path) -> Iterator[None]:
+    """Inside, whatever a damaged or foreign model folder leads to becomes one sentence."""
+    try:
+        yield
     except CPTuningError as error:
         if str(folder) in str(error) or "pip install" in str(error):
             raise
@@ -125,10 +139,12 @@ def _why(error: Exception) -> str:
 
 
 def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) -> Predictor:
-    layout = _layout(folder, facts)
+    layout = read_layout(folder, facts.layout)
     if (folder / HEAD_FILE).exists():
         scorer = _scorer(folder, layout, device)
-        predictor: Predictor = HeadPredictor(scorer, facts.label_space, facts.temperature)
+        predictor: Predictor = HeadPredictor(
+            scorer, facts.label_space, facts.temperature, _read_conformal(folder)
+        )
         _require_one_score_per_class(predictor)
         return predictor
     settings = facts.settings
@@ -149,6 +165,9 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         predictor = EmbeddingPredictor(
             **answering,
             unknown_threshold=facts.unknown_threshold,
+            least_confidence=facts.least_confidence,
+            order=facts.order,
+            conformal=_read_conformal(folder),
             class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
         )
     else:
@@ -196,6 +215,18 @@ def _read_support(folder: Path, pair: bool, label_space: LabelSpace) -> SupportS
     if not ((labels >= 0) & (labels < (2 if is_matrix else n_classes))).all():
         raise ValueError("its support set has other classes")
     return SupportSet(examples, embeddings, labels, weights=_weights(stored, len(labels)))
+
+
+def _read_conformal(folder: Path) -> ConformalSets | None:
+    """What label sets rest on; None if nothing was held out, or the folder is an older one."""
+    if not (folder / _HELD_OUT).exists():
+        return None
+    found = load_file(folder / _HELD_OUT).get(_RIGHT)
+    if found is None or found.dtype != np.float64 or found.ndim != 1 or len(found) == 0:
+        raise ValueError("its held-out answers are of another kind")
+    if not ((found >= 0) & (found <= 1)).all() or (np.diff(found) < 0).any():
+        raise ValueError("its held-out answers are no sorted probabilities")
+    return ConformalSets(found)
 
 
 def _weights(stored: dict[str, Any], n: int) -> Weights | None:
@@ -277,8 +308,9 @@ def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:
     return TextScorer.load(folder, layout, Processes.find(device).device)
 
 
-def _layout(folder: Path, facts: ModelFacts) -> Layout:
-    path, layout = folder / _TOKENIZER, facts.layout
+def read_layout(folder: Path, layout: LayoutFacts) -> Layout:
+    """How texts are laid out, with the tokenizer of a model's folder."""
+    path = folder / TOKENIZER
     check_tokenizer(path, layout.vocabulary)
     try:
         tokenizer = Tokenizer.from_file(str(path))
@@ -294,4 +326,5 @@ def _layout(folder: Path, facts: ModelFacts) -> Layout:
         masks=layout.masks,
         text_prefix=layout.text_prefix,
         sentences=layout.sentences,
+        windows=layout.windows,
     )
