@@ -570,7 +570,7 @@ SECTIONS: dict[str, list[Case]] = {
         python("CPTuningClassifier(class_prior='a').fit(texts, labels)", "class_prior is 'a': give a dictionary from labels to shares, or 2 numbers, one for each class."),
         python("CPTuningClassifier(unknown_threshold='far').fit(texts, labels)", "unknown_threshold is 'far': give a similarity, a number, \"auto\", a target such as \"error<=0.05\", or None."),
         python("CPTuningClassifier(unknown_threshold='error<=0.1', class_prior=[0.5, 0.5]).fit(texts, labels)", "A target for unknown_threshold is met on texts like the examples, and class_prior says that the texts are others: leave one of them out."),
-        python("CPTuningClassifier(ordinal=True).fit(texts, ['low', 'high'])", "The label 'low' is no number: give ordinal the labels from the least to the greatest."),
+        python("CPTuningClassifier(ordinal=True).fit(texts, ['low', 'high'])", "is no number: give ordinal the labels from the least to the greatest."),
         python("CPTuningClassifier(ordinal=['a']).fit(texts, ['a', 'b'])", "ordinal has no place for the label 'b': name each one once."),
         python("CPTuningClassifier(ordinal='high').fit(texts, labels)", "ordinal is 'high': give True, or the labels from the least to the greatest."),
         python("CPTuningClassifier(long_texts='middle').fit(texts, labels)", "long_texts is 'middle': choose one of 'truncate', 'windows'."),
