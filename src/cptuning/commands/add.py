@@ -76,7 +76,7 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
         "known_already": len(labels) - len(rows),
         "new_classes": list(after.label_space.classes[len(before.label_space) :]),
         "classes": list(after.label_space.classes),
-        "examples": len(after.support or ()),
+        "examples": 0 if after.support is None else after.support.n_examples,
     }
 
 

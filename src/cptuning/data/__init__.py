@@ -13,8 +13,15 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
+from cptuning.data.descriptions import (
+    LabelDescriptions,
+    as_descriptions,
+    read_descriptions,
+    words_of,
+)
 from cptuning.data.examples import Examples, LabelledData, as_examples
 from cptuning.data.files import (
+    NoRowsError,
     Table,
     TablePreview,
     check_kind,
@@ -51,17 +58,20 @@ __all__ = [
     "BalancedBatches",
     "DatasetSplit",
     "Examples",
+    "LabelDescriptions",
     "LabelFormat",
     "LabelSet",
     "LabelSpace",
     "LabelledData",
     "MultiLabelSpace",
+    "NoRowsError",
     "RowWriter",
     "Table",
     "TablePreview",
     "UniformBatches",
     "aligned",
     "append_added",
+    "as_descriptions",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -78,9 +88,11 @@ __all__ = [
     "open_writer",
     "preview_table",
     "read_added",
+    "read_descriptions",
     "read_table",
     "strata",
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",
+    "words_of",
 ]

@@ -273,7 +273,7 @@ true class <span class="truth">{_label(error.truth)}</span></p>
 def _examples(title: str, examples: Sequence[Evidence]) -> str:
     rows = [
         [
-            f'<td class="label">{_label(example.label)}<br>'
+            f'<td class="label">{_label(example.title)}<br>'
             f'<span class="muted small">{example.similarity:.2f}</span></td>',
             example_html(example.text),
         ]

@@ -73,8 +73,14 @@ class PredictionColumns:
     def _example(self, name: str, example: Evidence | None) -> dict[str, Any]:
         columns = [f"{name}_a", f"{name}_b"] if self.predictor.is_pair else [name]
         columns += [f"{name}_label", f"{name}_similarity"]
+        support = self.predictor.support
+        can_be_description = support is not None and support.is_description is not None
+        if can_be_description:
+            columns.append(f"{name}_is_description")
         if example is None:
             return dict.fromkeys(columns)
         texts = [example.text] if isinstance(example.text, str) else example.text
-        values = [*texts, example.label, round(example.similarity, 6)]
+        values: list[Any] = [*texts, example.label, round(example.similarity, 6)]
+        if can_be_description:
+            values.append(example.is_description)
         return dict(zip(columns, values, strict=True))

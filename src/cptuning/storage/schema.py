@@ -377,6 +377,10 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     for n in facts.object("examples").values():
         if not _is_whole_number(n, 0, 2**64):
             raise CPTuningError(f"training.examples has {_shown(n)}, not a number of examples")
+    if "descriptions" in stored:
+        descriptions = _Object("training.descriptions", stored["descriptions"], ["texts", "weight"])
+        descriptions.whole_number("texts", 1, 2**64)
+        descriptions.number("weight", 0, 100)
     if "backbone" in stored:
         backbone = _Object("training.backbone", stored["backbone"], ["name"])
         for name in {"name", "revision"} & set(backbone.values):
