@@ -6,6 +6,7 @@ from typing import Any
 from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import TextClassifier
+from cptuning.files.places import as_path
 from cptuning.storage import load_model
 
 _LINES: dict[type[TextClassifier], str] = {
@@ -61,7 +62,7 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(Path(folder), device, trainable=True)
+    model = load_model(as_path(folder, "folder"), device, trainable=True)
     facts = model.facts
     try:
         classifier = make_classifier(facts.method, **facts.parameters)

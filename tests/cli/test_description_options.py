@@ -49,7 +49,7 @@ def test_names_join_few_examples_and_explain_marks_them(run, films, tmp_path):
     assert "good, description  good" in shown.stdout
     found = json.loads(run("explain", model, "good", "-k", "9", "--json").stdout)
     marks = [e.get("is_description", False) for e in found["neighbours"]]
-    assert sum(marks) == 1 and len(marks) == 5
+    assert (sum(marks), len(marks)) == (1, 5)
     rows = read_csv(run("predict", model, films, "--neighbours", "5", "--quiet").stdout)
     assert {rows[0][f"neighbour_{n}_is_description"] for n in range(1, 6)} == {"True", "False"}
 

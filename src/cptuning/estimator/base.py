@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -326,6 +326,10 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             raise CPTuningError(f"folds is {self.folds!r}: cross-fitting needs at least two.")
         from cptuning.training import Callback
 
+        if self.callbacks is not None and not isinstance(self.callbacks, Collection):
+            raise CPTuningError(
+                f"callbacks is {self.callbacks!r}: give a list of cptuning.training.Callback."
+            )
         for callback in self.callbacks or ():
             if not isinstance(callback, Callback):
                 raise CPTuningError(
