@@ -56,6 +56,8 @@ def predict(
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     class_prior: options.ClassPrior = None,
+    hierarchy: options.Hierarchy = None,
+    min_confidence: options.MinConfidence = None,
     runner: Annotated[
         str,
         typer.Option(
@@ -71,6 +73,9 @@ def predict(
 ) -> None:
     """Classify the texts of a file: adds the columns prediction and confidence.
 
+    With --hierarchy the prediction is the deepest level that is certain enough; it is empty where
+    not even the first one is, and --probabilities has a column for every level.
+
     --neighbours also adds columns for an example against the prediction: one of another class that
     is even nearer. Rows are read and written in chunks, so a file may have any size. The confidence
     is empty where the prediction is "unknown". --json prints a summary instead of the rows.
@@ -79,7 +84,10 @@ def predict(
     of a Parquet file becomes one output file; a run that was stopped continues when it is started
     again.
     """
+    least = options.parse_min_confidence(min_confidence, hierarchy)
     if runner == "ray":
+        if hierarchy is not None:
+            raise CPTuningError("--hierarchy is not for --runner ray: leave it out.")
         if class_prior is not None:
             raise CPTuningError(
                 "--class-prior is not for --runner ray: "
@@ -108,7 +116,8 @@ def predict(
     if class_prior is not None:
         shares = options.parse_by_label("--class-prior", class_prior)
         predictor = predictor.with_class_prior(shares)
-    answers = PredictionColumns(predictor, probabilities, neighbours)
+    tree = None if hierarchy is None else predictor.hierarchy(hierarchy)
+    answers = PredictionColumns(predictor, probabilities, neighbours, tree, least)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     with open_writer(output, outof) as writer, _counter(quiet) as advance:

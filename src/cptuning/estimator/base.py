@@ -405,6 +405,17 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         """The probability of each class, one row per text, columns as in ``classes_``."""
         return self._fitted().predict_proba(X)
 
+    def predict_levels(
+        self, X: Any, min_confidence: float = 0.5, separator: str = " > "
+    ) -> np.ndarray[Any, Any]:
+        """For labels with levels, such as "billing > refund", what is certain enough of each text.
+
+        The probability of "billing" is the sum of those of all labels that begin with it. The
+        answer is the deepest node whose probability is at least ``min_confidence`` on the way of
+        the most probable children; it is None if not even one of the first level is that certain.
+        """
+        return self._fitted().predict_levels(X, min_confidence, separator)
+
     def decision_function(self, X: Any) -> Scores:
         """The class scores before calibration: votes, similarities or logits, a column per class.
 

@@ -24,6 +24,7 @@ class Hierarchy:
     """
 
     separator: str
+    classes: tuple[str, ...]
     paths: tuple[Path, ...]
     """The levels of each class, in the order of the classes."""
 
@@ -66,7 +67,7 @@ class Hierarchy:
                         f"The label {parent!r} is also the parent of {label!r}: give its texts a "
                         f"label of their own, such as '{parent}{separator}other'."
                     )
-        return cls(separator, tuple(by_path))
+        return cls(separator, tuple(map(str, classes)), tuple(by_path))
 
     @cached_property
     def depth(self) -> int:
@@ -84,8 +85,8 @@ class Hierarchy:
         return tuple(map(self.name, self.node_paths))
 
     def name(self, path: Path) -> str:
-        """How a node is written."""
-        return self.separator.join(path)
+        """How a node is written; a leaf is its class, as that is spelled."""
+        return self._labels.get(path, self.separator.join(path))
 
     def probabilities(self, of_classes: Scores) -> Scores:
         """The probability of every node, the sum of those of its classes; one row per text."""
@@ -111,6 +112,10 @@ class Hierarchy:
     def levels(self, label: Hashable) -> Path:
         """The levels of a label or an answer."""
         return _levels(label, self.separator.strip())
+
+    @cached_property
+    def _labels(self) -> dict[Path, str]:
+        return dict(zip(self.paths, self.classes, strict=True))
 
     @cached_property
     def _children(self) -> dict[Path, list[Path]]:

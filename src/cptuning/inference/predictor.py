@@ -9,12 +9,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cptuning.data import AddedExamples, Examples, LabelSpace, as_examples, as_labels
+from cptuning.data import (
+    AddedExamples,
+    Examples,
+    LabelSpace,
+    MultiLabelSpace,
+    as_examples,
+    as_labels,
+)
 from cptuning.data.weights import Weights, as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import prior_correction, softmax
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import familiarity
+from cptuning.inference.hierarchy import Hierarchy, check_min_confidence
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
 from cptuning.inference.scoring import Inference, Scores, class_scores, close_calls
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
@@ -123,6 +131,32 @@ class Predictor(ABC):
     def predict_proba(self, X: Any) -> Scores:
         """The probability of each class, one row per text, columns as in ``classes_``."""
         return self.answer(X).probabilities
+
+    def hierarchy(self, separator: str = " > ") -> Hierarchy:
+        """The tree of the classes, whose names are ways to them."""
+        if isinstance(self.label_space, MultiLabelSpace):
+            raise CPTuningError(
+                "A hierarchy is for one label per text, and this model gives label sets."
+            )
+        return Hierarchy.of(self.label_space.classes, separator)
+
+    def predict_levels(
+        self, X: Any, min_confidence: float = 0.5, separator: str = " > "
+    ) -> np.ndarray[Any, Any]:
+        """For classes such as "billing > refund", the deepest node that is certain enough.
+
+        The array holds the name of the node, None where not even the first level is certain
+        enough, or "unknown".
+        """
+        check_min_confidence(min_confidence)
+        tree = self.hierarchy(separator)
+        answered = self.answer(X)
+        found = np.empty(len(answered.labels), dtype=object)
+        found[:] = [
+            label if self.is_unknown(label) else tree.answer(shares, min_confidence)[0]
+            for label, shares in zip(answered.labels.tolist(), answered.probabilities, strict=True)
+        ]
+        return found
 
     def transform(self, X: Any) -> FloatArray:
         """The L2-normalised [OMSK] embeddings."""

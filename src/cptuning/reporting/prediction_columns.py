@@ -8,18 +8,24 @@ import numpy as np
 from cptuning.data import Table
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
-from cptuning.inference import Evidence, Predictor, Reasons
+from cptuning.inference import Evidence, Hierarchy, Predictor, Reasons
 
 
 class PredictionColumns:
     """Adds the columns prediction and confidence, and optionally probabilities and neighbours."""
 
     def __init__(
-        self, predictor: Predictor, probabilities: bool = False, neighbours: int = 0
+        self,
+        predictor: Predictor,
+        probabilities: bool = False,
+        neighbours: int = 0,
+        hierarchy: Hierarchy | None = None,
+        min_confidence: float = 0.5,
     ) -> None:
         self.predictor = predictor
         self.neighbours = neighbours
-        classes = predictor.label_space.classes
+        self.hierarchy, self.min_confidence = hierarchy, min_confidence
+        classes = predictor.label_space.classes if hierarchy is None else hierarchy.nodes
         self.class_columns = [f"p_{label}" for label in classes] if probabilities else []
         if len(set(self.class_columns)) < len(self.class_columns):
             raise CPTuningError(
@@ -52,6 +58,10 @@ class PredictionColumns:
 
     def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
         confidence = self.predictor.confidence(label, probabilities)
+        if self.hierarchy is not None:
+            if not self.predictor.is_unknown(label):
+                label, confidence = self.hierarchy.answer(probabilities, self.min_confidence)
+            probabilities = self.hierarchy.probabilities(probabilities)
         answer = {
             "prediction": label,
             "confidence": None if confidence is None else round(confidence, 6),
