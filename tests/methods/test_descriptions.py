@@ -189,6 +189,21 @@ def test_examples_of_an_old_and_of_a_new_class_are_added_to_descriptions(zero_sh
     assert sorted(e.is_description for e in reasons) == [False, True]
 
 
+def test_a_new_class_may_come_with_a_description():
+    model = instant().fit(*shots(2))
+    model.add_examples(["is this vegan?"], ["diet"], label_descriptions={"diet": "eating no meat"})
+    model.add_examples([], [], label_descriptions={"jobs": "applying for work at the company"})
+    model.add_examples([], [], label_descriptions={"diet": "eating no meat"})  # It knows that.
+    assert model.predict(["can i work for your company?"]).tolist() == ["jobs"]
+    assert len(model.predictor_.support) == 15
+    [reasons] = model.explain(["is the meat vegan?"])
+    assert sorted(e.is_description for e in reasons) == [False, True]
+    assert model.predictor_.support.n_examples == 13
+    with pytest.raises(CPTuningError, match="The description of the label 'x' is empty"):
+        model.add_examples([], [], label_descriptions={"x": ""})
+    assert len(model.classes_) == 8
+
+
 def test_training_reads_descriptions_and_holds_out_single_examples(tiny):
     texts, labels = shots(1)
     trained = CPTuningClassifier(

@@ -9,7 +9,7 @@ import typer
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
 from cptuning.commands.tables import ColumnOptions, labels_of
-from cptuning.data import Examples, Table, aligned, check_kind
+from cptuning.data import Examples, Table, aligned, check_kind, read_descriptions
 from cptuning.files.locks import changing
 from cptuning.inference import Predictor
 
@@ -25,6 +25,13 @@ def add(
             metavar="FOLDER", help="The folder for the new model; without it, MODEL is replaced."
         ),
     ] = None,
+    label_descriptions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Descriptions of labels, such as those of new classes: see `cptuning fit`.",
+        ),
+    ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     label: options.LabelColumn = None,
@@ -37,10 +44,11 @@ def add(
     from cptuning.storage import FACTS_FILE, read_facts
 
     table = ColumnOptions(text, text_b, label).read_labelled(file)
+    described = None if label_descriptions is None else read_descriptions(label_descriptions)
     read_facts(model)  # It refuses anything that is not a model folder.
     # A server of the folder, or another such command, must not add anything in between.
     with changing(model / FACTS_FILE):
-        result = _added(model, table, file, model if output is None else output)
+        result = _added(model, table, file, model if output is None else output, described)
     if as_json:
         print_json(result)
         return
@@ -53,7 +61,9 @@ def add(
     typer.echo(f"{result['model']} now knows {known}{news}.")
 
 
-def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
+def _added(
+    model: Path, table: Table, file: str, place: Path, described: Any = None
+) -> dict[str, Any]:
     """Write the model with the examples of a table; the result says what became of them."""
     from cptuning.registry import load
     from cptuning.storage import check_place
@@ -67,7 +77,9 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
     _warn_of_contradictions(before, table.examples, labels)
     if rows:
         classifier.add_examples(table.examples.take(rows), [labels[row] for row in rows])
-    if rows or place != model:
+    if described is not None:
+        classifier.add_examples([], [], label_descriptions=described)
+    if rows or described is not None or place != model:
         classifier.save(place)
     after = classifier.predictor_
     return {

@@ -439,9 +439,19 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         """
         return self._fitted().explain(X, k)
 
-    def add_examples(self, X: Any, y: Any) -> Self:
-        """Add labelled examples or classes without training, if the method predicts by examples."""
-        self.predictor_ = self._fitted().with_examples(X, y)
+    def add_examples(self, X: Any, y: Any, label_descriptions: Any = None) -> Self:
+        """Add labelled examples or classes without training, if the method predicts by examples.
+
+        ``label_descriptions`` are given as to ``fit``, also of new classes. Each of them weighs
+        what those of the fit do, or 1 if it had none or left them out.
+        """
+        predictor = self._fitted()
+        if not (_is_given(label_descriptions) and _is_empty(X) and _is_empty(y)):
+            predictor = predictor.with_examples(X, y)
+        if _is_given(label_descriptions):
+            weight = getattr(self.settings_, "description_weight", None)
+            predictor = predictor.with_descriptions(label_descriptions, weight or 1.0)
+        self.predictor_ = predictor
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -14,6 +14,7 @@ from cptuning.data import (
     Examples,
     LabelSpace,
     MultiLabelSpace,
+    as_descriptions,
     as_examples,
     as_labels,
 )
@@ -170,6 +171,10 @@ class Predictor(ABC):
 
     def with_examples(self, X: Any, y: Sequence[Any]) -> "Predictor":
         """The same model knowing more examples, of old classes or of new ones."""
+        raise CPTuningError(_NEEDS_TRAINING)
+
+    def with_descriptions(self, label_descriptions: Any, weight: float) -> "Predictor":
+        """The same model with more descriptions of labels, old or new, of this weight each."""
         raise CPTuningError(_NEEDS_TRAINING)
 
     def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
@@ -398,6 +403,29 @@ class EmbeddingPredictor(Predictor):
         exact = (self.second_look or self).encoder  # All later answers rest on these.
         more = SupportSet(examples, exact.embed(examples), label_space.encode(labels))
         return replace(self, support=self.support + more, label_space=label_space)
+
+    def with_descriptions(self, label_descriptions: Any, weight: float) -> "EmbeddingPredictor":
+        """The same model with more descriptions of labels, old or new, of this weight each."""
+        if self.is_pair or self.support.labels.ndim == 2:
+            raise CPTuningError("label_descriptions are for single texts with one label each.")
+        described = as_descriptions(label_descriptions, self.label_space.classes)
+        rows = [] if described is None else self.new_rows(described.examples, described.labels)
+        if described is None or not rows:
+            return self
+        labels = [described.labels[row] for row in rows]
+        found = self.with_examples(described.examples.take(rows), labels)
+        n, all_weights = len(self.support), found.support.weights
+        weights = np.ones(len(found.support)) if all_weights is None else all_weights.copy()
+        flags = np.zeros(len(found.support), bool)
+        if self.support.is_description is not None:
+            flags[:n] = self.support.is_description
+        weights[n:], flags[n:] = weight, True
+        support = replace(
+            found.support,
+            weights=None if (weights == 1).all() else weights,
+            is_description=flags,
+        )
+        return replace(found, support=support)
 
     def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
         """Which of some labelled examples the model does not know yet, each of them once."""
