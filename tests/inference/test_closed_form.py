@@ -160,14 +160,15 @@ def test_a_description_is_one_row_however_much_it_weighs(data, shrinkage):
     t = np.trace(scatter) / len(metric)
     if t > 1e-9:
         metric = shrinkage * t * np.linalg.inv((1 - shrinkage) * scatter + shrinkage * t * metric)
-    noise = np.trace(metric @ scatter) / max(weights.sum() - len(np.unique(labels)), 1)
-    expected = []
-    for label in np.unique(labels):
-        own, total = labels == label, weights[labels == label].sum()
-        q = sum(
-            w**2 if flag else w for w, flag in zip(weights[own], is_description[own], strict=True)
-        )
-        expected.append(noise * (q / total**2 - 1 / total) / 2)
+    classes = np.unique(labels)
+    totals = np.array([weights[labels == c].sum() for c in classes])
+    q = np.zeros(len(classes))
+    for label, weight, flag in zip(labels, weights, is_description, strict=True):
+        q[classes.tolist().index(label)] += weight**2 if flag else weight
+    within, n = np.trace(metric @ scatter), weights.sum()
+    noise = within / max(n - (q / totals).sum(), 1)
+    noise_of_copies = within / max(n - len(classes), 1)
+    expected = (noise * q / totals**2 - noise_of_copies / totals) / 2
     centre = np.average(rows, axis=0, weights=weights)
     variance = np.average(((rows - centre) ** 2).sum(axis=1), weights=weights)
     expected = (np.array(expected) - np.mean(expected)) / (variance if variance > 1e-9 else 1)

@@ -110,8 +110,10 @@ class DiscriminantAnalysis:
     A row that is a *description* of its class is never left out. It is one row however much it
     weighs: the mean of a class with the weight W has the noise q tr(P Σ) / W² instead of
     tr(P Σ) / W, with q the sum of the weights of its examples and of the squared weights of its
-    descriptions. It may weigh 0. If an example is left out and nothing of its class is left that
-    weighs more than 0, no class is preferred: all its scores are 0.
+    descriptions. Then tr(P S) / (n - Σ q / W) estimates tr(P Σ), with the sum over the C classes;
+    without descriptions that is tr(P S) / (n - C). A description may weigh 0. If an example is left
+    out and nothing of its class is left that weighs more than 0, no class is preferred: all its
+    scores are 0.
 
     >>> rows, labels = np.array([[0.8, 0.6], [0.8, -0.6], [0.6, 0.8], [0.6, -0.8]]), [0, 0, 1, 1]
     >>> lda = DiscriminantAnalysis(rows, np.array(labels))
@@ -213,7 +215,7 @@ class DiscriminantAnalysis:
         weights = 1 / (1 + ratio * self._eigenvalues)
         means, n = self._means[self._present], self._class_weights[self._present]
         directions = means - ((means @ self._basis) * (1 - weights)) @ self._basis.T
-        noise = (weights @ self._eigenvalues) / max(self._weight - len(n), 1)
+        noise = (weights @ self._eigenvalues) / max(self._weight - self._in_means.sum(), 1)
         noise_of_means = noise * self._class_squares[self._present] / n**2
         offsets = (noise_of_means - (means * directions).sum(axis=1)) / 2
         [variance] = _variances(np.array([self._total]), self._weight)
@@ -286,7 +288,10 @@ class DiscriminantAnalysis:
         distances += gain[:, None] * products**2
         within = weights @ self._eigenvalues - lost * length
         within += gain * ((weights * r) ** 2 @ self._eigenvalues - lost * length**2)
-        noise = within / np.maximum(n - len(means), 1)
+        own_squares = self._class_squares[labels] - rows.weights
+        in_means = self._in_means.sum() - self._in_means[own[1]]
+        in_means += own_squares / np.where(is_alone, 1, left)
+        noise = within / np.maximum(n - in_means, 1)
         own_weight = rows.weights[:, None] * (self._present == labels[:, None])
         remaining = counts[self._present] - own_weight
         remaining[is_alone] = 1
@@ -296,6 +301,11 @@ class DiscriminantAnalysis:
         scores /= _variances(total, n)[:, None]
         scores[is_alone] = 0
         return np.asarray(scores - scores.mean(axis=1, keepdims=True))
+
+    @cached_property
+    def _in_means(self) -> Matrix:
+        """The q / W of each class: how many rows' worth of scatter is lost to its mean."""
+        return np.asarray(self._class_squares[self._present] / self._class_weights[self._present])
 
     @cached_property
     def _projected_means(self) -> Matrix:
