@@ -5,24 +5,35 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data import Table
+from cptuning.data import Table, as_cell, separator_for
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
-from cptuning.inference import Evidence, Hierarchy, Predictor, Reasons
+from cptuning.inference import Evidence, Hierarchy, MultiLabelPredictor, Predictor, Reasons
 
 
 class PredictionColumns:
-    """Adds the columns prediction and confidence, and optionally probabilities and neighbours."""
+    """Adds the columns prediction and confidence, and optionally probabilities and neighbours.
+
+    Label sets are lists or, with a ``separator``, texts.
+    """
 
     def __init__(
         self,
         predictor: Predictor,
         probabilities: bool = False,
         neighbours: int = 0,
+        separator: str | None = None,
         hierarchy: Hierarchy | None = None,
         min_confidence: float = 0.5,
     ) -> None:
         self.predictor = predictor
+        self.separator = separator
+        if separator is not None:
+            if not isinstance(predictor, MultiLabelPredictor):
+                raise CPTuningError(
+                    "The model gives one label per text: leave --label-separator out."
+                )
+            separator_for(predictor.label_space.classes, separator)
         self.neighbours = neighbours
         self.hierarchy, self.min_confidence = hierarchy, min_confidence
         classes = predictor.label_space.classes if hierarchy is None else hierarchy.nodes
@@ -56,6 +67,15 @@ class PredictionColumns:
             )
         return added
 
+    def counted(self, answer: dict[str, Any]) -> list[str]:
+        """The label that a row was given, or each of its labels, to count them."""
+        given = answer["prediction"]
+        if not isinstance(self.predictor, MultiLabelPredictor):
+            return [str(given)]
+        if isinstance(given, str):
+            return given.split(self.separator) if given else []
+        return [str(label) for label in given]
+
     def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
         confidence = self.predictor.confidence(label, probabilities)
         if self.hierarchy is not None:
@@ -63,7 +83,7 @@ class PredictionColumns:
                 label, confidence = self.hierarchy.answer(probabilities, self.min_confidence)
             probabilities = self.hierarchy.probabilities(probabilities)
         answer = {
-            "prediction": label,
+            "prediction": as_cell(label, self.separator),
             "confidence": None if confidence is None else round(confidence, 6),
         }
         for column, probability in zip(self.class_columns, probabilities, strict=False):
@@ -90,7 +110,8 @@ class PredictionColumns:
         if example is None:
             return dict.fromkeys(columns)
         texts = [example.text] if isinstance(example.text, str) else example.text
-        values: list[Any] = [*texts, example.label, round(example.similarity, 6)]
+        label = as_cell(example.label, self.separator)
+        values: list[Any] = [*texts, label, round(example.similarity, 6)]
         if can_be_description:
             values.append(example.is_description)
         return dict(zip(columns, values, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data import LabelSpace, label_space_from_json
+from cptuning.data import LabelCells, LabelSpace, label_space_from_json
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor
@@ -214,6 +214,12 @@ class ModelFacts:
         )
 
     @property
+    def label_cells(self) -> LabelCells | None:
+        """How the training file held label sets, if it did and they were not lists."""
+        stored = self.training.get("label_cells")
+        return None if stored is None else LabelCells.from_json(stored)
+
+    @property
     def backbone(self) -> str:
         """What the model was trained from: its id and revision on the hub, or its folder's name."""
         found = self.training.get("backbone")
@@ -388,6 +394,8 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
         descriptions = _Object("training.descriptions", stored["descriptions"], ["texts", "weight"])
         descriptions.whole_number("texts", 1, 2**64)
         descriptions.number("weight", 0, 100)
+    if stored.get("label_cells") is not None:
+        LabelCells.from_json(stored["label_cells"])
     if "backbone" in stored:
         backbone = _Object("training.backbone", stored["backbone"], ["name"])
         for name in {"name", "revision"} & set(backbone.values):
