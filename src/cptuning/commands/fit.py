@@ -30,6 +30,7 @@ from cptuning.data import (
 )
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.inference import Rejection
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.formatting import format_duration, format_interval, format_percent
 from cptuning.reporting.metrics import wilson_interval
@@ -350,8 +351,8 @@ def _stopped(checkpoints: Path) -> str:
     return "Stopped before the first checkpoint: nothing was written."
 
 
-# What a fit states that began without training.
-_COMPARED = ("instant_accuracy", "kept")
+# What a fit states that began without training, or has a target for its errors.
+_COMPARED = ("instant_accuracy", "kept", "rejection")
 
 
 def _result(classifier: "TextClassifier", output: Path, seconds: float) -> dict[str, Any]:
@@ -417,6 +418,8 @@ def _print(result: dict[str, Any]) -> None:
         )
     if described := result.get("descriptions"):
         typer.echo(_of_descriptions(described))
+    if result.get("rejection") is not None:
+        typer.echo(Rejection(**result["rejection"]).sentence())
     if result.get("kept") == "instant":
         typer.echo("Held-out answers prefer the model without training: it was kept.")
     if "search" in result:

@@ -50,6 +50,14 @@ def predict(
             help="Add columns with the K nearest examples of the predicted class.",
         ),
     ] = 0,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Add a column with a set of labels that has the right one with this probability, "
+            "such as 0.9.",
+        ),
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The format of stdin and stdout: csv, tsv or jsonl."),
@@ -108,7 +116,9 @@ def predict(
         _require_folders(file, output, format)
         # Workers have their own working directories.
         folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
-        job = PredictionJob(*folders, probabilities, neighbours, text, text_b, label_separator)
+        job = PredictionJob(
+            *folders, probabilities, neighbours, text, text_b, coverage, label_separator
+        )
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:
@@ -129,7 +139,9 @@ def predict(
         predictor = predictor.with_class_prior(shares)
     tree = None if hierarchy is None else predictor.hierarchy(hierarchy)
     separator = _separator(loaded, label_separator, table_format(output, outof))
-    answers = PredictionColumns(predictor, probabilities, neighbours, separator, tree, least)
+    answers = PredictionColumns(
+        predictor, probabilities, neighbours, coverage, separator, tree, least
+    )
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     n_rows = 0
