@@ -115,6 +115,14 @@ MinConfidence = Annotated[
         "is the answer (0.5).",
     ),
 ]
+Ordinal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="numbers|LABELS",
+        help="The labels have an order: numbers, or the labels from the least to the greatest, "
+        "such as bad,fair,good. Answers are then as near as can be expected.",
+    ),
+]
 Device = Annotated[
     str, typer.Option(metavar="NAME", help="The device: auto, cpu, cuda, cuda:1 and so on.")
 ]
@@ -142,6 +150,7 @@ _NOT_SET = (
     "checkpoint_dir",
     "class_weight",
     "class_prior",
+    "ordinal",
 )
 
 
@@ -243,6 +252,19 @@ def parse_min_confidence(given: float | None, hierarchy: str | None) -> float:
     if given is not None and not 0 <= given <= 1:
         raise CPTuningError(f"--min-confidence is {given:g}: give a probability between 0 and 1.")
     return 0.5 if given is None else given
+
+
+def parse_ordinal(given: str | None) -> dict[str, Any]:
+    """The parameter ``ordinal``, if it is given.
+
+    >>> parse_ordinal("numbers"), parse_ordinal("bad, good")
+    ({'ordinal': True}, {'ordinal': ['bad', 'good']})
+    """
+    if given is None:
+        return {}
+    if given == "numbers":
+        return {"ordinal": True}
+    return {"ordinal": [label.strip() for label in given.split(",")]}
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:

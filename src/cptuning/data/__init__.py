@@ -29,7 +29,7 @@ from cptuning.data.files import (
     preview_table,
     read_table,
 )
-from cptuning.data.label_cells import LabelCells, as_cell, separator_for
+from cptuning.data.label_cells import LabelCells, as_cell, seems_joined, separator_for
 from cptuning.data.label_sets import (
     LabelFormat,
     LabelSet,
@@ -95,6 +95,7 @@ __all__ = [
     "read_added",
     "read_descriptions",
     "read_table",
+    "seems_joined",
     "separator_for",
     "strata",
     "stratified_folds",

@@ -19,6 +19,7 @@ from cptuning.inference.hierarchy import Hierarchy
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.label_calibration import LabelCalibration
 from cptuning.inference.multi_label import MultiLabelPredictor
+from cptuning.inference.ordinal import Order, mean_distance, medians, order_of
 from cptuning.inference.predictor import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -49,6 +50,7 @@ __all__ = [
     "LabelCalibration",
     "LabelExplanations",
     "MultiLabelPredictor",
+    "Order",
     "Predictor",
     "Reasons",
     "Rejection",
@@ -65,6 +67,9 @@ __all__ = [
     "fit_temperature",
     "knn_votes",
     "log_loss",
+    "mean_distance",
+    "medians",
+    "order_of",
     "prototypes",
     "rejection",
     "softmax",
