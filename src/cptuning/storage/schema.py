@@ -424,7 +424,8 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
         if not _is_whole_number(n, 0, 2**64):
             raise CPTuningError(f"training.examples has {_shown(n)}, not a number of examples")
     if "descriptions" in stored:
-        descriptions = _Object("training.descriptions", stored["descriptions"], ["texts", "weight"])
+        described = stored["descriptions"]
+        descriptions = JsonObject("training.descriptions", described, ["texts", "weight"])
         descriptions.whole_number("texts", 1, 2**64)
         descriptions.number("weight", 0, 100)
     if stored.get("label_cells") is not None:
