@@ -53,24 +53,18 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(folder: str | Path, device: str = "auto") -> TextClassifier:
-    """The classifier that was saved to, or exported to, a folder.
+def load(
+    folder: str | Path, device: str = "auto", *, revision: str | None = None
+) -> TextClassifier:
+    """The classifier that was saved to, or exported to, a folder, or pushed to the hub.
+
+    ``load("org/name")`` downloads that model from the hub, unless there is a folder ``org/name``
+    here; ``revision`` is a branch, a tag or, to pin exactly one model, a commit.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(Path(folder), device, trainable=True)
-    facts = model.facts
-    try:
-        classifier = make_classifier(facts.method, **facts.parameters)
-    except CPTuningError as error:
-        raise CPTuningError(
-            f"The model folder {folder} is damaged ({error}): save or copy it again."
-        ) from error
-    classifier.settings_ = facts.settings
-    classifier.training_ = facts.training
-    classifier.held_out_score_ = facts.training["held_out_accuracy"]
-    classifier.predictor_ = model.predictor
-    return classifier
+    model = load_model(folder, device, trainable=True, revision=revision)
+    return classifier_class(model.facts.method).of_loaded(model, folder)

@@ -15,7 +15,7 @@ from cptuning.inference import Predictor
 
 
 def add(
-    model: options.Model,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")],
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A file of labelled examples; - is stdin.")
     ],

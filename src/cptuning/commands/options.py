@@ -10,7 +10,13 @@ import typer
 from cptuning.backbone.catalogue import NAMES
 from cptuning.errors import CPTuningError
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="The folder of a fitted model, or its id on the hub: org/name, or org/name@revision.",
+    ),
+]
 TextColumn = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="The column of the (first) text."),

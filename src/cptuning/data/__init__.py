@@ -13,7 +13,7 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
-from cptuning.data.examples import Examples, LabelledData, as_examples
+from cptuning.data.examples import LEFT_OUT, Examples, LabelledData, as_examples
 from cptuning.data.files import (
     Table,
     TablePreview,
@@ -43,6 +43,7 @@ from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
     "ADDED_FILE",
+    "LEFT_OUT",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",
