@@ -13,6 +13,7 @@ import pytest
 from huggingface_hub import ModelCard, constants
 from tests.cli.conftest import BAD, GOOD, PAIRS, run  # noqa: F401 (a fixture)
 from tests.hub_server import HubServer, served
+from tests.methods.toys import rival, toy
 
 import cptuning
 from cptuning import CPTuningClassifier, make_classifier
@@ -265,13 +266,9 @@ def test_label_sets_without_texts(tiny, tmp_path):
 
 
 def test_a_model_that_reads_training_texts_along_cannot_do_without_them(tiny, tmp_path):
-    demonstrating = make_classifier(
-        "pet", backbone=tiny("bert"), epochs=1, validation="none", verbose=False, demonstrations=1
-    )
-    demonstrating.set_params(
-        template="{a} It was [MASK].", label_words={"good": "great", "bad": "terrible"}
-    )
-    demonstrating.fit(TEXTS, LABELS)
+    texts, labels = toy(2, pair=False)
+    demonstrating = rival("lm-bff-l", tiny("bert"), demonstrations=2, epochs=1)
+    demonstrating.fit(texts, labels)
     with pytest.raises(CPTuningError, match="can't be shared without them"):
         demonstrating.save_pretrained(tmp_path / "model", include_texts=False)
     assert not (tmp_path / "model").exists()
@@ -343,7 +340,7 @@ def test_who_is_not_logged_in_uploads_nothing(hub, fitted):
 def test_what_is_no_name_of_the_hub_is_not_asked_for(hub, fitted, name):
     with pytest.raises(CPTuningError, match="is no name on the hub: write one such as org/name"):
         fitted.push_to_hub(name)
-    if name:
+    if name not in ("", "org/films/"):  # As a path, the last is the same as without the slash.
         with pytest.raises(CPTuningError, match="There is no model folder"):
             cptuning.load(name)
     assert hub.asked == []

@@ -8,6 +8,7 @@ from typing import Any
 from cptuning.backbone.hub import download
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.storage.schema import FACTS_FILE
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -29,7 +30,7 @@ def find_model(name: str | Path, revision: str | None = None, progress: bool = T
     >>> find_model("."), find_model("no-such-folder")
     (PosixPath('.'), PosixPath('no-such-folder'))
     """
-    folder = Path(name)
+    folder = as_path(name, "folder")
     if folder.exists():
         if revision is not None:
             raise CPTuningError(
@@ -37,7 +38,7 @@ def find_model(name: str | Path, revision: str | None = None, progress: bool = T
                 "leave the revision out, or rename the folder to have the hub's."
             )
         return folder
-    hub_id, at, behind = str(name).partition("@")
+    hub_id, at, behind = str(folder).partition("@")
     if not _HUB_ID.fullmatch(hub_id):
         return folder  # Whoever opens it says what is missing.
     wanted = revision or (behind if at else None)
