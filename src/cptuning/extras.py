@@ -14,6 +14,7 @@ _EXTRAS = {
     "tune": ("optuna",),
     "ray": ("ray",),
     "index": ("faiss",),
+    "tracking": ("tensorboard", "mlflow", "wandb", "trackio"),
 }
 
 

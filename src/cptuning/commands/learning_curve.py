@@ -89,7 +89,9 @@ def learning_curve(
     def answer(
         examples: Examples, labels: list[Hashable], new: Examples, seed: int
     ) -> Sequence[Hashable]:
-        answers: list[Hashable] = classifier(seed).fit(examples, labels).predict(new).tolist()
+        model = classifier(seed)
+        model.fit_prepared(model.prepare(examples, labels))  # fit would print a line each time.
+        answers: list[Hashable] = model.predict(new).tolist()
         return answers
 
     if not quiet:

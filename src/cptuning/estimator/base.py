@@ -1,6 +1,7 @@
 """What every classifier shares as a scikit-learn estimator: fit, predict, score, save."""
 
 import logging
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -70,8 +71,15 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         model, or the folder of one, whose weights are the start (transfer).
         ``sample_weight`` has what each example counts; one of weight 0 is left out.
         """
+        began = time.monotonic()
         training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from, sample_weight)
-        return self.fit_prepared(training)
+        self.fit_prepared(training)
+        if self.verbose:
+            from cptuning.training.progress import tell_fitted
+
+            seconds = time.monotonic() - began
+            tell_fitted(seconds, self.held_out_score_, self.training_["validation"])
+        return self
 
     def estimate_seconds(
         self,
