@@ -1,4 +1,4 @@
-"""Pairs of texts: do two questions ask the same?"""
+"""Pairs of texts: whether two questions ask the same."""
 
 from cptuning import CPTuningClassifier
 from cptuning.data.sample_data import read_sample

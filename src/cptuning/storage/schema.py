@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -316,6 +316,10 @@ def _names(kind: type) -> set[str]:
     return set(kind.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
+def _without_default(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind) if field.default is MISSING}
+
+
 def _is_whole_number(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
@@ -364,6 +368,9 @@ def _settings(
         # Models from before these settings read no other place.
         stored = {"pooling": "mask", "sentence_weight": None, **stored}
     stored = {"most_steps": MOST_STEPS, **stored}  # As it was for all.
+    missing = sorted(_without_default(kind) - set(stored))
+    if missing:
+        raise CPTuningError(f"settings.{missing[0]} is missing")
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
     try:
         settings = kind(**values)

@@ -72,7 +72,7 @@ class TensorBoardTracker(Tracker):
         if self._writer is None:
             with needed_for("TensorBoardTracker"):
                 from torch.utils.tensorboard import SummaryWriter
-            self._writer = SummaryWriter(str(self.folder))  # type: ignore[no-untyped-call]
+            self._writer = SummaryWriter(str(self.folder))
         for name, value in numbers.items():
             self._writer.add_scalar(name, value, step)
 
