@@ -33,6 +33,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/hadolint Dockerfile
 
 # The wheel and the sdist, into dist/.
 dist: $(READY)
