@@ -18,6 +18,7 @@ from tests.methods.toys import rival, toy
 import cptuning
 from cptuning import CPTuningClassifier, make_classifier
 from cptuning.errors import CPTuningError
+from cptuning.inference.onnx_encoder import ONNX_FILE
 
 TEXTS = [*GOOD, *BAD]
 LABELS = ["good"] * 4 + ["bad"] * 4
@@ -147,7 +148,7 @@ def test_models_of_other_methods(owner, tiny, tmp_path, method):
 def test_exported_models(owner, fitted, tmp_path):
     fitted.export(tmp_path / "onnx")
     cptuning.load(tmp_path / "onnx").push_to_hub("org/onnx")
-    assert (owner.folder("org/onnx") / "model.onnx").is_file()
+    assert (owner.folder("org/onnx") / ONNX_FILE).is_file()
     found = cptuning.load("org/onnx").predict_proba(NEW)
     np.testing.assert_allclose(found, fitted.predict_proba(NEW), atol=1e-3)
 

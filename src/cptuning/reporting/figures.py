@@ -203,17 +203,21 @@ def accuracy_by_seconds_png(costs: Costs) -> bytes:
         return _png(figure)
 
 
-def curve_svg(points: "Sequence[CurvePoint]", majority: float) -> str:
-    """Accuracy by examples per class, as SVG."""
+def curve_svg(
+    points: "Sequence[CurvePoint]", majority: float, metric: str = "accuracy", per: str = "class"
+) -> str:
+    """Accuracy, or another metric, by examples per class or label, as SVG."""
     with drawing(PAGE) as new_figure:
-        figure = _curve(new_figure, PAGE, points, majority)
-        return inline_svg(figure, "curve", "Accuracy by examples per class")
+        figure = _curve(new_figure, PAGE, points, majority, metric, per)
+        return inline_svg(figure, "curve", f"{metric.capitalize()} by examples per {per}")
 
 
-def curve_png(points: "Sequence[CurvePoint]", majority: float) -> bytes:
+def curve_png(
+    points: "Sequence[CurvePoint]", majority: float, metric: str = "accuracy", per: str = "class"
+) -> bytes:
     """The same figure as a PNG file."""
     with drawing(PAPER) as new_figure:
-        return _png(_curve(new_figure, PAPER, points, majority))
+        return _png(_curve(new_figure, PAPER, points, majority, metric, per))
 
 
 def _png(figure: Any) -> bytes:
@@ -231,7 +235,14 @@ def figure_files(figure: Any, formats: Sequence[str]) -> dict[str, bytes]:
     return files
 
 
-def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majority: float) -> Any:
+def _curve(
+    new_figure: Any,
+    theme: Theme,
+    points: "Sequence[CurvePoint]",
+    majority: float,
+    metric: str,
+    per: str,
+) -> Any:
     figure, axes = new_figure(WIDTH * 0.7)
     sizes = [point.size for point in points]
     known = [(point.size, *point.interval) for point in points if point.interval is not None]
@@ -245,7 +256,7 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majori
     axes.plot(sizes, means, color=theme.accent, marker="o", linewidth=2, markersize=5, zorder=3)
     axes.axhline(majority, color=theme.warm, linestyle=(0, (4, 3)), linewidth=1)
     axes.annotate(
-        "majority class",
+        "majority class" if per == "class" else "same labels for all",
         (1, majority),
         xycoords=("axes fraction", "data"),
         xytext=(-4, 4),
@@ -258,8 +269,8 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majori
     axes.minorticks_off()
     axes.set_ylim(0, 1.02)
     axes.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
-    axes.set_xlabel("examples per class")
-    axes.set_ylabel("accuracy")
+    axes.set_xlabel(f"examples per {per}")
+    axes.set_ylabel(metric)
     axes.grid(axis="y", color=theme.line, linewidth=0.8)
     return figure
 
