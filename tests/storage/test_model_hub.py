@@ -422,8 +422,9 @@ def test_push_and_use_by_name(owner, model, fitted, run, tmp_path):  # noqa: F81
         found = [line.split(",")[2] for line in answered.stdout.splitlines()[1:]]
         assert found == fitted.predict(NEW).tolist()
         assert "(text left out)" in answered.stdout
-    measured = json.loads(run("evaluate", "org/films", new, "--json").stdout)
-    assert measured["accuracy"] == fitted.score(NEW, ["good", "good"])
+    result = run("evaluate", "org/films", new, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["accuracy"] == fitted.score(NEW, ["good", "good"])
     assert "(text left out)" in run("explain", "org/films", NEW[0]).stdout
     assert json.loads(run("info", "org/films", "--json").stdout)["classes"] == ["bad", "good"]
     assert run("suggest", "org/films", new).exit_code == 0
@@ -442,7 +443,7 @@ def test_what_goes_wrong_is_one_sentence(hub, model, run, tmp_path):  # noqa: F8
         (("predict", "org/films", new), "there is no such model, or it is private"),
         (("push", model, "films"), "is no name on the hub"),
         (("push", model, "org/films"), "hf auth login"),
-        (("add", "org/films", new), "label"),
+        (("add", "org/films", new), "There is no model folder"),
     ]:
         result = run(*words)
         assert result.exit_code == 2, result.output

@@ -43,6 +43,7 @@ def test_mlflow_has_the_numbers_in_its_store(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri(tmp_path.as_uri())
     try:
+        mlflow.set_experiment("films")
         with mlflow.start_run() as run:
             fitted(tiny, MLflowTracker(every=1))
         stored = mlflow.get_run(run.info.run_id).data.metrics

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import restore, whole_folder
+from cptuning.files.places import cached_file
 from cptuning.storage.schema import FACTS_FILE, FORMAT, ModelFacts
 
 _MOST_FILES = 1000
@@ -68,7 +69,7 @@ def _refuse_strange_files(folder: Path) -> None:
     for parent, folders, names in os.walk(folder, followlinks=False):
         for name in (*folders, *names):
             path = Path(parent, name)
-            mode = (path.stat() if _is_of_hub_cache(path, folder) else path.lstat()).st_mode
+            mode = cached_file(path, folder).lstat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise CPTuningError(
                     f"The model folder {folder} holds {path.name!r}, which is neither a file nor a "
@@ -77,13 +78,6 @@ def _refuse_strange_files(folder: Path) -> None:
             count += 1
             if count > _MOST_FILES:
                 raise CPTuningError(f"The model folder {folder} holds more than {count} files.")
-
-
-def _is_of_hub_cache(path: Path, folder: Path) -> bool:
-    """Whether a link is the hub's cache's own: it keeps the files of all snapshots in one place."""
-    if folder.parent.name != "snapshots":
-        return False
-    return path.resolve().parent == folder.parents[1].resolve() / "blobs"
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Fitted models on the Hugging Face hub: found by their ids, downloaded once, uploaded."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ def find_model(name: str | Path, revision: str | None = None, progress: bool = T
     (PosixPath('.'), PosixPath('no-such-folder'))
     """
     folder = as_path(name, "folder")
-    if folder.exists():
+    if os.path.exists(folder):  # noqa: PTH110 (it also knows names that are too long)
         if revision is not None:
             raise CPTuningError(
                 f"{name} is a folder here, and revision={revision!r} is of a model on the hub: "
