@@ -5,8 +5,10 @@ from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import TextClassifier
-from cptuning.storage import load_model
+from cptuning.estimator import CPTuningTagger, TextClassifier
+from cptuning.storage import find_model, load_model
+from cptuning.storage.folders import is_tagger
+from cptuning.storage.taggers import load_tagger
 
 _LINES: dict[type[TextClassifier], str] = {
     estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
@@ -53,10 +55,8 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(
-    folder: str | Path, device: str = "auto", *, revision: str | None = None
-) -> TextClassifier:
-    """The classifier that was saved to, or exported to, a folder, or pushed to the hub.
+def load(folder: str | Path, device: str = "auto", *, revision: str | None = None) -> Any:
+    """The classifier or tagger that was saved to, or exported to, a folder, or pushed to the hub.
 
     ``load("org/name")`` downloads that model from the hub, unless there is a folder ``org/name``
     here; ``revision`` is a branch, a tag or, to pin exactly one model, a commit.
@@ -66,5 +66,23 @@ def load(
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(folder, device, trainable=True, revision=revision)
+    place = find_model(folder, revision)
+    if is_tagger(place):
+        return _tagger(place, device)
+    model = load_model(place, device, trainable=True)
     return classifier_class(model.facts.method).of_loaded(model, folder)
+
+
+def _tagger(folder: Path, device: str) -> CPTuningTagger:
+    facts, predictor = load_tagger(folder, device)
+    try:
+        tagger = CPTuningTagger(**facts.parameters)
+    except TypeError as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    tagger.settings_ = facts.settings
+    tagger.training_ = facts.training
+    tagger.held_out_score_ = facts.training.get("held_out_f1")
+    tagger.predictor_ = predictor
+    return tagger

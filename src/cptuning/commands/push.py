@@ -6,6 +6,7 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
+from cptuning.errors import CPTuningError
 
 
 def push(
@@ -43,9 +44,12 @@ def push(
     A new repository is private, since a model holds its training texts: they are the reasons for
     its answers. Log in first with `hf auth login`, or set HF_TOKEN.
     """
+    from cptuning.estimator import TextClassifier
     from cptuning.registry import load
 
     classifier = load(model)
+    if not isinstance(classifier, TextClassifier):
+        raise CPTuningError(f"{model} is a tagger, and only classifiers can be pushed so far.")
     if public and not no_texts and classifier.predictor_.support is not None:
         warn(f"The training texts can be read by everybody who can read {hub_id}.")
     address = classifier.push_to_hub(

@@ -1,13 +1,11 @@
 """What every model is as an estimator: its parameters, where it starts, its folder."""
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
 from pkgutil import resolve_name
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,13 +20,9 @@ from cptuning.inference.support import FloatArray
 from cptuning.settings import LARGEST_SEED, Presets, TrainingSettings, resolve_preset
 from cptuning.storage import (
     OF_ONE_MACHINE,
-    CardFacts,
-    LoadedModel,
     ModelFacts,
     load_model,
     save_model,
-    save_shared,
-    upload_model,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +47,9 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = {}
     """Parameters that are neither shared by all methods nor settings: their type and meaning."""
 
+    attributes: ClassVar[dict[str, tuple[str, str]]] = {}
+    """What a fit leaves, if not what it leaves of a classifier: type and meaning."""
+
     # The parameters that every method has; a subclass takes them in its __init__.
     backbone: "str | Backbone"
     preset: str
@@ -68,7 +65,6 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
 
     settings_: Any
     training_: dict[str, Any]
-    held_out_score_: float | None
     predictor_: Predictor
 
     @classmethod
@@ -156,91 +152,6 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
         save_model(self.model_facts(predictor), predictor, place)
         if checkpoints:  # The model is safe: the state of its training is not needed any more.
             checkpoints.clear()
-
-    def save_pretrained(
-        self,
-        folder: str | Path,
-        *,
-        include_texts: bool = True,
-        language: str | Sequence[str] | None = None,
-        license: str | None = None,
-        widget: Sequence[str] = (),
-        hub_id: str | None = None,
-    ) -> None:
-        """Write the folder that ``push_to_hub`` uploads.
-
-        It is that of ``save``, and no path of this machine is in it. Without ``include_texts`` it
-        does not hold the training texts, and the reasons tell only their labels and similarities.
-        The others are for the model card: a language such as "en", a licence such as "mit", texts
-        to try on the model's page, and the model's name on the hub.
-        """
-        predictor = self._fitted()
-        if not include_texts:
-            predictor = predictor.without_texts()
-        card_facts = CardFacts(hub_id, language, license, tuple(widget))
-        save_shared(self.model_facts(predictor), predictor, as_path(folder, "folder"), card_facts)
-
-    def push_to_hub(
-        self,
-        hub_id: str,
-        *,
-        private: bool = True,
-        include_texts: bool = True,
-        revision: str = "main",
-        commit_message: str = "Upload a CP-Tuning model",
-        language: str | Sequence[str] | None = None,
-        license: str | None = None,
-        widget: Sequence[str] = (),
-    ) -> str:
-        """Upload the model to the Hugging Face hub; gives the address of the commit.
-
-        A repository that does not exist yet becomes a private one unless ``private`` is False,
-        since the model holds its training texts unless ``include_texts`` is False. ``revision`` is
-        the branch; ``save_pretrained`` tells of the others.
-        """
-        with TemporaryDirectory() as place:
-            folder = Path(place, "model")
-            self.save_pretrained(
-                folder,
-                include_texts=include_texts,
-                language=language,
-                license=license,
-                widget=widget,
-                hub_id=hub_id,
-            )
-            return upload_model(
-                folder, hub_id, private=private, branch=revision, message=commit_message
-            )
-
-    @classmethod
-    def from_pretrained(
-        cls, name: str | Path, *, revision: str | None = None, device: str = "auto"
-    ) -> Self:
-        """The model in a folder, or on the hub, if it is of this class; see ``cptuning.load``."""
-        model = load_model(name, device, trainable=True, revision=revision)
-        if model.facts.method != cls.method:
-            raise CPTuningError(
-                f"{name} is of the method {model.facts.method}, not {cls.method}: "
-                "cptuning.load loads a model of any method."
-            )
-        return cls.of_loaded(model, name)
-
-    @classmethod
-    def of_loaded(cls, model: LoadedModel, name: str | Path) -> Self:
-        """The estimator of a model that was loaded, from a place of this name."""
-        facts = model.facts
-        try:
-            estimator = cls(**facts.parameters)
-        except TypeError as error:
-            raise CPTuningError(
-                f"The model folder {name} is damaged ({cls.method} does not take this parameter: "
-                f"{error}.): save or copy it again."
-            ) from error
-        estimator.settings_ = facts.settings
-        estimator.training_ = facts.training
-        estimator.held_out_score_ = facts.training["held_out_accuracy"]
-        estimator.predictor_ = model.predictor
-        return estimator
 
     def export(self, folder: str | Path, *, int8: bool = False, second_look: bool = True) -> None:
         """Write the model as ONNX, to a folder that predicts without torch.
