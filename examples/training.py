@@ -11,5 +11,5 @@ print(f"instant: held-out accuracy {instant.held_out_score_:.1%}")
 print(f"         on new messages   {instant.score(test.examples, test.labels):.1%}")
 
 # steps is for this example to be quick: without it, the default preset chooses.
-trained = CPTuningClassifier(steps=4, validation="none", random_state=0).fit(texts, labels)
+trained = CPTuningClassifier(steps=2, validation="none", random_state=0).fit(texts, labels)
 print(f"trained: on new messages   {trained.score(test.examples, test.labels):.1%}")
