@@ -13,8 +13,15 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
+from cptuning.data.descriptions import (
+    LabelDescriptions,
+    as_descriptions,
+    read_descriptions,
+    words_of,
+)
 from cptuning.data.examples import LEFT_OUT, Examples, LabelledData, as_examples
 from cptuning.data.files import (
+    NoRowsError,
     Table,
     TablePreview,
     check_kind,
@@ -55,11 +62,13 @@ __all__ = [
     "DatasetSplit",
     "Examples",
     "LabelCells",
+    "LabelDescriptions",
     "LabelFormat",
     "LabelSet",
     "LabelSpace",
     "LabelledData",
     "MultiLabelSpace",
+    "NoRowsError",
     "RowWriter",
     "Table",
     "TablePreview",
@@ -67,6 +76,7 @@ __all__ = [
     "aligned",
     "append_added",
     "as_cell",
+    "as_descriptions",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -84,6 +94,7 @@ __all__ = [
     "open_writer",
     "preview_table",
     "read_added",
+    "read_descriptions",
     "read_table",
     "seems_joined",
     "separator_for",
@@ -91,4 +102,5 @@ __all__ = [
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",
+    "words_of",
 ]

@@ -36,6 +36,13 @@ class CardFacts:
     """Texts to try the model on, on its page."""
 
 
+def _of_descriptions(facts: dict[str, float] | None) -> list[tuple[str, str]]:
+    """How many descriptions of labels the model was given, and what became of them."""
+    if facts is None:
+        return []
+    return [("Descriptions of labels", f"{facts['texts']}, each weighs {facts['weight']:g}")]
+
+
 def card(facts: ModelFacts, support: SupportSet | None, more: CardFacts) -> str:
     """The card as Markdown, with the hub's metadata."""
     training, settings = facts.training, facts.to_json()["settings"]
@@ -50,7 +57,8 @@ def card(facts: ModelFacts, support: SupportSet | None, more: CardFacts) -> str:
             ", ".join(map(str, facts.label_space.classes)),
         ),
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
-        *([("Labelled examples it compares with", str(len(support)))] if support else []),
+        *([("Labelled examples it compares with", str(support.n_examples))] if support else []),
+        *_of_descriptions(training.get("descriptions")),
         (f"{measure} on held-out examples ({training['validation']})", score),
         ("Backbone", facts.backbone),
         ("Prompt", f"`{facts.layout.template.source}`"),
@@ -105,7 +113,7 @@ def _metadata(facts: ModelFacts, support: SupportSet | None, more: CardFacts) ->
         "pipeline_tag": "text-classification",
         "tags": ["cptuning", facts.method, "few-shot", "text-classification"],
         "base_model": found["name"] if "revision" in found else None,
-        "metrics": ["accuracy"],
+        "metrics": [_metric(facts)[0]],
         "widget": [{"text": text} for text in _widget(support, more)],
         "model-index": _measured(facts, more.hub_id or "model"),
     }
@@ -138,13 +146,19 @@ def _measured(facts: ModelFacts, name: str) -> list[dict[str, Any]]:
     held_out = facts.training["held_out_accuracy"]
     if held_out is None:
         return []
+    kind, name_of_it = _metric(facts)
     examples = f"held-out examples ({facts.training['validation']})"
     result = {
         "task": {"type": "text-classification"},
         "dataset": {"type": "held-out", "name": examples},
-        "metrics": [{"type": "accuracy", "value": round(held_out, 6), "name": "Accuracy"}],
+        "metrics": [{"type": kind, "value": round(held_out, 6), "name": name_of_it}],
     }
     return [{"name": name, "results": [result]}]
+
+
+def _metric(facts: ModelFacts) -> tuple[str, str]:
+    """What the held-out score is: its name on the hub, and for people."""
+    return ("accuracy", "Accuracy") if facts.label_sets is None else ("f1", "Mean F1")
 
 
 def _as_yaml(value: Any) -> str:
