@@ -157,6 +157,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
             **answering,
             unknown_threshold=facts.unknown_threshold,
             least_confidence=facts.least_confidence,
+            order=facts.order,
             conformal=_read_conformal(folder),
             class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
         )

@@ -12,7 +12,7 @@ import numpy as np
 from cptuning.data import LabelCells, LabelSpace, label_space_from_json
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
-from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor
+from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor, order_of
 from cptuning.methods.all_settings import SETTINGS
 from cptuning.methods.cp_tuning_settings import MOST_STEPS
 from cptuning.prompting import Layout, SpecialTokens, Template
@@ -162,6 +162,8 @@ class ModelFacts:
     """Of a model that looks again at close calls."""
     class_prior: tuple[float, ...] | None
     """The shares that the probabilities are corrected for, in the order of the classes."""
+    order: tuple[Any, ...] | None
+    """The labels from the least to the greatest, if they have an order."""
     label_sets: "LabelSetFacts | None"
     """Of a multi-label model."""
     training: dict[str, Any]
@@ -190,6 +192,7 @@ class ModelFacts:
             predictor.least_confidence,
             None if look is None else look.clear_lead,
             None if prior is None else tuple(prior.tolist()),
+            predictor.order,
             LabelSetFacts.of(predictor),
             training,
             versions(),
@@ -201,7 +204,7 @@ class ModelFacts:
         if isinstance(stored, dict) and stored.get("format") == 1:
             stored = _from_format_1(stored)
         if isinstance(stored, dict):
-            none = dict.fromkeys(("class_prior", "label_sets", "least_confidence"))
+            none = dict.fromkeys(("class_prior", "label_sets", "least_confidence", "order"))
             stored = none | stored  # Older models have none.
         facts = _Object("", stored, _names(cls) - {"label_space"} | {"format", "classes"})
         method = facts.text("method")
@@ -222,6 +225,7 @@ class ModelFacts:
             None if sure is None else facts.number("least_confidence", 0, 1),
             None if lead is None else facts.number("clear_lead", 0, _MOST_LEAD),
             _class_prior(facts.values["class_prior"], label_space),
+            _order(facts.values["order"], label_space),
             None if sets is None else LabelSetFacts.from_json(sets, len(label_space)),
             _training(facts.object("training")),
             _texts("versions", facts.object("versions")),
@@ -255,6 +259,7 @@ class ModelFacts:
             "least_confidence": self.least_confidence,
             "clear_lead": self.clear_lead,
             "class_prior": self.class_prior,
+            "order": None if self.order is None else list(self.order),
             "label_sets": None if self.label_sets is None else asdict(self.label_sets),
             "training": self.training,
             "versions": self.versions,
@@ -358,6 +363,14 @@ def _class_prior(stored: Any, label_space: LabelSpace) -> tuple[float, ...] | No
     known = LabelSpace(label_space.classes[: len(stored)])
     prior = as_class_prior(stored, known)
     return None if prior is None else tuple(prior.tolist())
+
+
+def _order(stored: Any, label_space: LabelSpace) -> tuple[Any, ...] | None:
+    if stored is None:
+        return None
+    if not isinstance(stored, list) or any(label not in label_space.classes for label in stored):
+        raise CPTuningError(f"order is {_shown(stored)}, not the classes in an order")
+    return order_of(stored, label_space)
 
 
 def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
