@@ -20,6 +20,8 @@ from cptuning.settings import TrainingSettings, check_settings
 
 FORMAT = 2
 FACTS_FILE = "cptuning.json"
+TAGGER = "tagger"
+"""The method of a folder that holds no classifier but a tagger."""
 SEARCH_FACTS = {
     "search": "Searched for",
     "candidates": "Candidates",
@@ -80,9 +82,9 @@ class LayoutFacts:
             "windows": 1,
             **stored,
         }  # Older models have none.
-        facts = _Object("layout", stored, _names(cls))
+        facts = JsonObject("layout", stored, field_names(cls))
         vocabulary = facts.whole_number("vocabulary", 1, _MOST_IDS)
-        special = _Object("layout.special", stored["special"], _names(SpecialTokens))
+        special = JsonObject("layout.special", stored["special"], field_names(SpecialTokens))
         most = vocabulary - 1
         return cls(
             SpecialTokens(
@@ -131,7 +133,7 @@ class LabelSetFacts:
     @classmethod
     def from_json(cls, stored: Any, n_labels: int) -> "LabelSetFacts":
         """The inverse of what is stored, checked."""
-        facts = _Object("label_sets", stored, _names(cls))
+        facts = JsonObject("label_sets", stored, field_names(cls))
         biases = stored["biases"]
         if not isinstance(biases, list) or len(biases) != n_labels:
             raise CPTuningError("label_sets.biases is not a list with a number for each label")
@@ -206,7 +208,7 @@ class ModelFacts:
         if isinstance(stored, dict):
             none = dict.fromkeys(("class_prior", "label_sets", "least_confidence", "order"))
             stored = none | stored  # Older models have none.
-        facts = _Object("", stored, _names(cls) - {"label_space"} | {"format", "classes"})
+        facts = JsonObject("", stored, field_names(cls) - {"label_space"} | {"format", "classes"})
         method = facts.text("method")
         if method not in SETTINGS:
             raise CPTuningError(f"method is {_shown(method)}: use one of {', '.join(SETTINGS)}")
@@ -217,8 +219,8 @@ class ModelFacts:
         return cls(
             method,
             label_space,
-            _parameters(facts.object("parameters")),
-            _settings(kind, _names(kind), facts.object("settings")),
+            parameters_from_json(facts.object("parameters")),
+            settings_from_json(kind, field_names(kind), facts.object("settings")),
             LayoutFacts.from_json(facts.object("layout")),
             facts.number("temperature", *_TEMPERATURES),
             None if threshold is None else facts.number("unknown_threshold", -10, 10),
@@ -228,7 +230,7 @@ class ModelFacts:
             _order(facts.values["order"], label_space),
             None if sets is None else LabelSetFacts.from_json(sets, len(label_space)),
             _training(facts.object("training")),
-            _texts("versions", facts.object("versions")),
+            texts_from_json("versions", facts.object("versions")),
         )
 
     @property
@@ -266,7 +268,7 @@ class ModelFacts:
         }
 
 
-class _Object:
+class JsonObject:
     """A JSON object whose fields are read with checks; the errors name them."""
 
     def __init__(self, name: str, values: Any, needed: Iterable[str]) -> None:
@@ -280,7 +282,7 @@ class _Object:
 
     def object(self, name: str) -> dict[str, Any]:
         """A field that is an object itself."""
-        return _Object(self._full(name), self.values[name], ()).values
+        return JsonObject(self._full(name), self.values[name], ()).values
 
     def text(self, name: str) -> str:
         """A field that is a string."""
@@ -330,7 +332,8 @@ class _Object:
         return f"{self._name}.{name}" if self._name else name
 
 
-def _names(kind: type) -> set[str]:
+def field_names(kind: type) -> set[str]:
+    """The names of a dataclass's fields."""
     return set(kind.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
@@ -373,7 +376,8 @@ def _order(stored: Any, label_space: LabelSpace) -> tuple[Any, ...] | None:
     return order_of(stored, label_space)
 
 
-def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
+def parameters_from_json(stored: dict[str, Any]) -> dict[str, Any]:
+    """An estimator's parameters, checked."""
     foreign = sorted(OF_ONE_MACHINE & set(stored))
     if foreign:
         raise CPTuningError(
@@ -384,9 +388,10 @@ def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _settings(
+def settings_from_json(
     kind: Callable[..., TrainingSettings], names: set[str], stored: dict[str, Any]
 ) -> TrainingSettings:
+    """The settings of a method, checked."""
     unknown = sorted(set(stored) - names)
     if unknown:
         raise CPTuningError(f"there is no setting {_shown(unknown[0])}")
@@ -407,7 +412,7 @@ def _settings(
 
 
 def _training(stored: dict[str, Any]) -> dict[str, Any]:
-    facts = _Object(
+    facts = JsonObject(
         "training", stored, ["examples", "validation", "held_out_accuracy", "best_step", "seed"]
     )
     facts.text("validation")
@@ -421,13 +426,14 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     if stored.get("label_cells") is not None:
         LabelCells.from_json(stored["label_cells"])
     if "backbone" in stored:
-        backbone = _Object("training.backbone", stored["backbone"], ["name"])
+        backbone = JsonObject("training.backbone", stored["backbone"], ["name"])
         for name in {"name", "revision"} & set(backbone.values):
             backbone.text(name)
     return stored
 
 
-def _texts(name: str, stored: dict[str, Any]) -> dict[str, str]:
+def texts_from_json(name: str, stored: dict[str, Any]) -> dict[str, str]:
+    """An object of texts, checked."""
     for value in stored.values():
         if not isinstance(value, str):
             raise CPTuningError(f"{name} has {_shown(value)}, not a text")
