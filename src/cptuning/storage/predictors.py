@@ -32,6 +32,7 @@ from cptuning.inference import (
     SecondLook,
     SupportSet,
 )
+from cptuning.inference.closed_form import Flags
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
@@ -77,6 +78,8 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
         tensors = {"embeddings": support.embeddings, "labels": support.labels}
         if support.weights is not None:
             tensors["weights"] = support.weights
+        if support.is_description is not None:
+            tensors["is_description"] = support.is_description
         save_tensors(place / _SUPPORT, tensors)
         with (place / TEXTS_FILE).open("w", encoding="utf-8") as file:
             for text in support.examples:
@@ -211,7 +214,20 @@ def _read_support(folder: Path, pair: bool, label_space: LabelSpace) -> SupportS
         raise ValueError("its support set has no numbers to compare with")
     if not ((labels >= 0) & (labels < (2 if is_matrix else n_classes))).all():
         raise ValueError("its support set has other classes")
-    return SupportSet(examples, embeddings, labels, weights=_weights(stored, len(labels)))
+    return SupportSet(
+        examples,
+        embeddings,
+        labels,
+        weights=_weights(stored, len(labels)),
+        is_description=_is_description(stored, len(labels)),
+    )
+
+
+def _is_description(stored: dict[str, Any], n: int) -> Flags | None:
+    flags = stored.get("is_description")
+    if flags is not None and (flags.dtype != np.bool_ or flags.shape != (n,)):
+        raise ValueError("its support set does not say what describes a label")
+    return flags
 
 
 def _read_conformal(folder: Path) -> ConformalSets | None:

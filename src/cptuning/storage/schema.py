@@ -423,6 +423,11 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     for n in facts.object("examples").values():
         if not _is_whole_number(n, 0, 2**64):
             raise CPTuningError(f"training.examples has {_shown(n)}, not a number of examples")
+    if "descriptions" in stored:
+        described = stored["descriptions"]
+        descriptions = JsonObject("training.descriptions", described, ["texts", "weight"])
+        descriptions.whole_number("texts", 1, 2**64)
+        descriptions.number("weight", 0, 100)
     if stored.get("label_cells") is not None:
         LabelCells.from_json(stored["label_cells"])
     if "backbone" in stored:
