@@ -13,8 +13,15 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
-from cptuning.data.examples import Examples, LabelledData, as_examples
+from cptuning.data.descriptions import (
+    LabelDescriptions,
+    as_descriptions,
+    read_descriptions,
+    words_of,
+)
+from cptuning.data.examples import LEFT_OUT, Examples, LabelledData, as_examples
 from cptuning.data.files import (
+    NoRowsError,
     Table,
     TablePreview,
     check_kind,
@@ -45,6 +52,7 @@ from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
     "ADDED_FILE",
+    "LEFT_OUT",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",
@@ -54,11 +62,13 @@ __all__ = [
     "DatasetSplit",
     "Examples",
     "LabelCells",
+    "LabelDescriptions",
     "LabelFormat",
     "LabelSet",
     "LabelSpace",
     "LabelledData",
     "MultiLabelSpace",
+    "NoRowsError",
     "RowWriter",
     "Table",
     "TablePreview",
@@ -66,6 +76,7 @@ __all__ = [
     "aligned",
     "append_added",
     "as_cell",
+    "as_descriptions",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -83,6 +94,7 @@ __all__ = [
     "open_writer",
     "preview_table",
     "read_added",
+    "read_descriptions",
     "read_table",
     "seems_joined",
     "separator_for",
@@ -90,4 +102,5 @@ __all__ = [
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",
+    "words_of",
 ]
