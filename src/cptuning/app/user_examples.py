@@ -22,6 +22,8 @@ SAMPLES = ("messages", "same_question")
 # The formats whose first row may be one of the examples.
 _WITH_HEADER = ("csv", "tsv", "xlsx")
 
+_MOST_BYTES = 100_000_000
+
 
 class Example(NamedTuple):
     """A text, or a pair of texts, with its label."""
@@ -37,6 +39,16 @@ class Example(NamedTuple):
         (False, True)
         """
         return not isinstance(self.text, str)
+
+
+def quoted(text: Text, longest: int = 60) -> str:
+    """A text for a sentence, truncated if it is long.
+
+    >>> quoted("hello"), quoted(("a", "b"))
+    ('“hello”', '“a | b”')
+    """
+    whole = " ".join((text if isinstance(text, str) else " | ".join(text)).split())
+    return f"“{whole if len(whole) <= longest else whole[:longest].rstrip() + '…'}”"
 
 
 def examples_and_labels(examples: Sequence[Example]) -> tuple[Examples, list[str]]:
@@ -135,6 +147,10 @@ class FilePreview:
 
 def preview_file(path: str | Path, header: bool | None = None) -> FilePreview:
     """The first rows of a file, with a guess at its columns."""
+    if Path(path).stat().st_size > _MOST_BYTES:
+        raise CPTuningError(
+            f"{Path(path).name} has more than 100 MB: split it, or use `cptuning predict`."
+        )
     with _without_folder(path):
         can_lack_header = table_format(path) in _WITH_HEADER
         preview = preview_table(path, header if can_lack_header else None)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # What of a model that is not trained can be set.
-_READING = ("template", "max_length", "features", "pooling", "sentence_weight", "index")
+READ_SETTINGS = ("template", "max_length", "features", "pooling", "sentence_weight", "index")
 
 
 @described
@@ -201,7 +201,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             pair=examples.is_pair,
             classes=len(label_space),
             pooled=not reads_mask,
-            **{name: value for name in _READING if (value := getattr(self, name)) is not None},
+            **{name: value for name in READ_SETTINGS if (value := getattr(self, name)) is not None},
         )
 
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
