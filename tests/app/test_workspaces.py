@@ -15,10 +15,10 @@ class Clock:
 
 def test_only_the_key_finds_it():
     workspaces, session = Workspaces(), Session()
-    key = workspaces.new_key()
+    key = session.key = workspaces.new_key()
     assert len(key) >= 43  # 256 bits
     assert key != workspaces.new_key()
-    workspaces.keep(key, session)
+    workspaces.keep(session)
     assert workspaces.find(key) is session
     for other in ("", None, key[:-1], workspaces.new_key()):
         assert workspaces.find(other) is None
@@ -30,7 +30,8 @@ def test_what_is_not_used_is_deleted_with_its_files():
     session.add(FILMS)
     path = session.file("x")
     path.write_text("x")
-    workspaces.keep("key", session)
+    session.key = "key"
+    workspaces.keep(session)
     clock.now = 59
     assert workspaces.find("key") is session
     clock.now = 61
@@ -44,8 +45,10 @@ def test_of_too_many_the_one_unused_for_longest_goes():
     workspaces, sessions = Workspaces(most=2, clock=clock), [Session() for _ in range(3)]
     for number, session in enumerate(sessions[:2]):
         clock.now += 1
-        workspaces.keep(f"{number}", session)
+        session.key = f"{number}"
+        workspaces.keep(session)
     clock.now += 1
-    workspaces.keep("0", sessions[0])
-    workspaces.keep("2", sessions[2])
+    workspaces.keep(sessions[0])
+    sessions[2].key = "2"
+    workspaces.keep(sessions[2])
     assert [workspaces.find(f"{n}") for n in range(3)] == [sessions[0], None, sessions[2]]

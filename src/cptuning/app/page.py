@@ -102,22 +102,26 @@ class PageWiring:
         # The unchanged session is an output too: that is how Gradio knows that it is still in use.
         parts = [self.session, *(component for component, _ in self._views)]
         options: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        inputs = [self.session, self._key]
         for event in self._actions:
-            event.then(self._show, inputs, parts, **options)
+            event.then(self._show, self.session, parts, **options)
             # After an error, this version of Gradio does not run "then" in the browser.
-            event.failure(self._show, inputs, parts, **options)
-        page.load(self._find, inputs, inputs, **options).then(self._show, inputs, parts, **options)
+            event.failure(self._show, self.session, parts, **options)
+        both = [self.session, self._key]
+        found = page.load(self._find, both, both, **options)
+        found.then(self._show, self.session, parts, **options)
 
     def _find(self, session: Session, key: str | None) -> tuple[Session, str]:
         """The session that this browser had before the page was loaded again, or a new one."""
         kept = self._workspaces.find(key)
-        return (session, self._workspaces.new_key()) if kept is None else (kept, key or "")
+        if kept is not None:
+            return kept, kept.key
+        session.key = self._workspaces.new_key()  # Never one that the browser made up.
+        return session, session.key
 
-    def _show(self, session: Session, key: str | None) -> Iterator[list[Any]]:
+    def _show(self, session: Session) -> Iterator[list[Any]]:
         """Show the session and, if an instant model is missing, that one when it is made."""
-        if key and (session.examples or session.done):
-            self._workspaces.keep(key, session)
+        if session.key and (session.examples or session.done):
+            self._workspaces.keep(session)
         yield [session, *(view(session) for _, view in self._views)]
         if session.needs_reading:
             session.read()

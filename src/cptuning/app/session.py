@@ -124,6 +124,8 @@ class Session:
 
     def __init__(self, settings: AppSettings | None = None) -> None:
         self.settings = settings or AppSettings()
+        self.key = ""
+        """What the visitor's browser finds it by, once it is known; see Workspaces."""
         self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None

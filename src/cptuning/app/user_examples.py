@@ -12,6 +12,7 @@ from cptuning.data import Examples, Table, iter_tables, preview_table, read_tabl
 from cptuning.data.detection import LABEL_NAMES, TEXT_NAMES, ColumnGuess
 from cptuning.data.formats import table_format
 from cptuning.data.sample_data import read_sample
+from cptuning.data.value_checks import is_missing
 from cptuning.errors import CPTuningError
 
 Text = str | tuple[str, str]
@@ -166,8 +167,6 @@ def tables_in(
         raise CPTuningError(
             f"The column {chosen[-1]!r} is chosen twice: choose another for one of them."
         )
-    if need_label and columns.text and not columns.label:
-        raise CPTuningError("Choose the column that holds the labels.")
     with _without_folder(path):
         has_header = columns.header if table_format(path) in _WITH_HEADER else None
         yield from iter_tables(
@@ -182,9 +181,25 @@ def tables_in(
 
 
 def examples_from_file(path: str | Path, columns: TableColumns = AS_NAMED) -> list[Example]:
-    """The examples in a CSV, TSV, JSONL, Parquet or Excel file."""
+    """The examples in a CSV, TSV, JSONL, Parquet or Excel file, every row of which has a label."""
     [table] = tables_in(path, columns, need_label=True)
     return examples_from_table(table)
+
+
+def labelled_rows(path: str | Path, columns: TableColumns) -> tuple[list[Example], int]:
+    """The examples in the rows of a file that have a label, and how many rows have none.
+
+    A table that somebody has begun to fill in is such a file.
+    """
+    if not columns.label:
+        raise CPTuningError("Choose the column that holds the labels.")
+    [table] = tables_in(path, columns)
+    values = [row.get(columns.label) for row in table.rows]
+    labels = ["" if is_missing(value) else str(value).strip() for value in values]
+    found = [Example(*both) for both in zip(table.examples, labels, strict=True) if both[1]]
+    if not found:
+        raise CPTuningError(f"No row of {Path(path).name} has a label in {columns.label!r}.")
+    return found, len(labels) - len(found)
 
 
 @contextmanager

@@ -19,9 +19,9 @@ class Workspaces:
     Those that were not used for hours are deleted and, of too many, the one unused for longest.
 
     >>> workspaces, session = Workspaces(), Session()
-    >>> key = workspaces.new_key()
-    >>> workspaces.keep(key, session)
-    >>> workspaces.find(key) is session, workspaces.find("another key")
+    >>> session.key = workspaces.new_key()
+    >>> workspaces.keep(session)
+    >>> workspaces.find(session.key) is session, workspaces.find("another key")
     (True, None)
     """
 
@@ -40,11 +40,11 @@ class Workspaces:
         """A key that nobody can guess."""
         return secrets.token_urlsafe(32)
 
-    def keep(self, key: str, session: Session) -> None:
+    def keep(self, session: Session) -> None:
         """Keep a session under its key from now on."""
         with self._lock:
-            self._kept[key] = session, self._clock()
-            self._kept.move_to_end(key)
+            self._kept[session.key] = session, self._clock()
+            self._kept.move_to_end(session.key)
         self._delete_old()
 
     def find(self, key: str | None) -> Session | None:

@@ -15,7 +15,7 @@ from cptuning.app.table_upload import TableUpload
 from cptuning.app.user_examples import (
     SAMPLES,
     TableColumns,
-    examples_from_file,
+    labelled_rows,
     parse_pasted,
     sample_examples,
 )
@@ -85,9 +85,12 @@ def _add_lines(session: Session, lines: str) -> tuple[Any, str]:
 
 
 def _add_file(session: Session, path: str, columns: TableColumns) -> tuple[str, str]:
-    examples = examples_from_file(path, columns)
+    examples, unlabelled = labelled_rows(path, columns)
     session.add(examples)
-    return f"{views.many(len(examples), 'example')} added from {Path(path).name}.", "good"
+    said = f"{views.many(len(examples), 'example')} added from {Path(path).name}."
+    if unlabelled:
+        said += f" {views.many(unlabelled, 'row')} without a label left out."
+    return said, "good"
 
 
 def _open_model(session: Session, path: str) -> tuple[None, str]:
