@@ -30,16 +30,17 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
 def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tuple[str, str]]:
     training = facts["training"]
     accuracy = training["held_out_accuracy"]
+    label_sets = facts.get("label_sets") is not None
     threshold, lead = facts["unknown_threshold"], facts.get("clear_lead")
     kinds = {"onnx": "exported, predicts without torch", "torch": "can be trained further"}
     return [
         ("model", f"{model} ({facts['bytes'] / 1e6:.0f} MB, {kinds[facts['kind']]})"),
         ("method", str(facts["method"])),
-        ("classes", ", ".join(map(str, facts["classes"]))),
+        ("labels" if label_sets else "classes", ", ".join(map(str, facts["classes"]))),
         ("trained on", ", ".join(f"{c} {n}" for c, n in training["examples"].items())),
         *([("added since", f"{facts['added']} examples")] if facts["added"] else []),
         (
-            "held-out accuracy",
+            "held-out F1" if label_sets else "held-out accuracy",
             "not measured"
             if accuracy is None
             else f"{format_percent(accuracy)} ({training['validation']})",
@@ -49,8 +50,15 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         *((title, str(value)) for title, value in search.items()),
         ("steps", str(training["best_step"])),
         ("seed", str(training["seed"])),
-        ("unknown below", "never" if threshold is None else f"a similarity of {threshold:.3f}"),
+        ("unknown below", _unknown_below(threshold, facts["least_confidence"])),
         *([] if lead is None else [("looks again at", f"leads below {lead:.4f}")]),
         *((name, str(value)) for name, value in facts["settings"].items() if name != "template"),
         ("versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
     ]
+
+
+def _unknown_below(similarity: float | None, confidence: float | None) -> str:
+    """What makes a text "unknown"."""
+    if confidence is not None:
+        return f"a confidence of {100 * confidence:.1f} %"
+    return "never" if similarity is None else f"a similarity of {similarity:.3f}"

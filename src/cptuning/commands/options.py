@@ -10,6 +10,7 @@ import typer
 
 from cptuning.backbone.catalogue import NAMES
 from cptuning.errors import CPTuningError
+from cptuning.inference.rejection import error_target
 from cptuning.settings import LARGEST_SEED
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
@@ -23,6 +24,22 @@ SecondTextColumn = Annotated[
 ]
 LabelColumn = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="The column of the label.")
+]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--label-separator",
+        metavar="TEXT",
+        help='For texts with several labels: what joins them in the label column, such as ";".',
+    ),
+]
+LabelColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--label-columns",
+        metavar="NAMES",
+        help="For texts with several labels: their columns, such as late,rude, which hold 1 or 0.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
@@ -69,8 +86,9 @@ Seed = Annotated[
 UnknownThreshold = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|NUMBER",
-        help='Answer "unknown" if the similarity to every example is below this; auto chooses it.',
+        metavar="auto|NUMBER|TARGET",
+        help='Answer "unknown" if the similarity to every example is below this; auto chooses it. '
+        "A target such as 'error<=0.05' answers as many texts as it can with at most 5 % errors.",
     ),
 ]
 ClassPrior = Annotated[
@@ -199,14 +217,16 @@ def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:
-    """The parameter ``unknown_threshold``, if it is given: "auto" or a similarity.
+    """The parameter ``unknown_threshold``, if it is given: "auto", a similarity or a target.
 
     >>> parse_threshold("auto"), parse_threshold("0.4"), parse_threshold(None)
     ({'unknown_threshold': 'auto'}, {'unknown_threshold': 0.4}, {})
+    >>> parse_threshold("error<=0.05")
+    {'unknown_threshold': 'error<=0.05'}
     """
     if given is None:
         return {}
-    if given == "auto":
+    if given == "auto" or error_target(given) is not None:
         return {"unknown_threshold": given}
     try:
         threshold = float(given)
@@ -214,7 +234,8 @@ def parse_threshold(given: str | None) -> dict[str, Any]:
         threshold = float("nan")
     if not -1 <= threshold <= 1:
         raise CPTuningError(
-            f"--unknown-threshold is {given!r}: give auto, or a similarity between -1 and 1."
+            f"--unknown-threshold is {given!r}: give auto, a similarity between -1 and 1, or a "
+            "target such as 'error<=0.05'."
         )
     return {"unknown_threshold": threshold}
 

@@ -9,11 +9,17 @@ import numpy as np
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.files.places import as_path
-from cptuning.inference import EmbeddingPredictor, Encoder, Predictor, SecondLook
+from cptuning.inference import (
+    EmbeddingPredictor,
+    Encoder,
+    MultiLabelPredictor,
+    Predictor,
+    SecondLook,
+)
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.support import FloatArray
-from cptuning.prompting import Encoding, Layout
+from cptuning.prompting import Encoding, Layout, all_windows
 from cptuning.storage import ModelFacts, new_folder, write_common
 
 if TYPE_CHECKING:
@@ -93,8 +99,12 @@ def in_torch(encoder: Encoder) -> "TextEncoder":
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:
     """The lead of the best class from which on rounding hardly ever decides.
 
-    Measured on some examples: two standard deviations of the difference of two scores.
+    Measured on some examples: two standard deviations of the difference of two scores. A label of
+    a label set leads its threshold, which rounding does not change.
     """
+    if isinstance(predictor, MultiLabelPredictor):
+        changes = predictor.scores(found) - predictor.scores(expected)
+        return _CLEAR_DEVIATIONS * float(np.sqrt((changes**2).mean()))
     if predictor.inference == "knn":
         changes = (found - expected) @ predictor.support.embeddings.T
     else:
@@ -112,4 +122,4 @@ def calibration_samples(layout: Layout, examples: Examples) -> list[Encoding]:
     joined = Examples(
         (" ".join(some.first),), None if some.second is None else (" ".join(some.second),)
     )
-    return [*layout.encode(some), *layout.encode(joined)]
+    return all_windows([*layout.encode(some), *layout.encode(joined)])[0]

@@ -5,7 +5,9 @@ from cptuning.inference.calibration import (
     fit_temperature,
     log_loss,
     softmax,
+    uncertainty,
 )
+from cptuning.inference.conformal import ConformalSets
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import (
     auroc,
@@ -26,13 +28,15 @@ from cptuning.inference.predictor import (
     SecondLook,
 )
 from cptuning.inference.reasons import Evidence, Reasons
+from cptuning.inference.rejection import Rejection, error_target, rejection
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
-from cptuning.inference.suggestion import Suggestion, suggested, suggestions, uncertainty
+from cptuning.inference.suggestion import Suggestion, suggested, suggestions
 from cptuning.inference.support import SupportSet
 
 __all__ = [
     "UNKNOWN",
     "ApproximateIndex",
+    "ConformalSets",
     "EmbeddingPredictor",
     "Encoder",
     "Evidence",
@@ -45,12 +49,14 @@ __all__ = [
     "MultiLabelPredictor",
     "Predictor",
     "Reasons",
+    "Rejection",
     "Scorer",
     "SecondLook",
     "Suggestion",
     "SupportSet",
     "auroc",
     "class_scores",
+    "error_target",
     "expected_calibration_error",
     "familiarity",
     "familiarity_of_examples",
@@ -58,6 +64,7 @@ __all__ = [
     "knn_votes",
     "log_loss",
     "prototypes",
+    "rejection",
     "softmax",
     "suggested",
     "suggestions",
