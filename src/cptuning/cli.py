@@ -27,6 +27,7 @@ from cptuning.commands.predict import predict
 from cptuning.commands.reproduce import reproduce
 from cptuning.commands.serve import serve
 from cptuning.commands.suggest import suggest
+from cptuning.commands.tag import tag
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 
@@ -109,3 +110,4 @@ for command in (
 ):
     app.command()(command)
 app.command("app")(page)
+app.add_typer(tag, name="tag")

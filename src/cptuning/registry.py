@@ -5,9 +5,11 @@ from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import TextClassifier
+from cptuning.estimator import CPTuningTagger, TextClassifier
 from cptuning.files.places import as_path
 from cptuning.storage import load_model
+from cptuning.storage.folders import is_tagger
+from cptuning.storage.taggers import load_tagger
 
 _LINES: dict[type[TextClassifier], str] = {
     estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
@@ -54,15 +56,18 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(folder: str | Path, device: str = "auto") -> TextClassifier:
-    """The classifier that was saved to, or exported to, a folder.
+def load(folder: str | Path, device: str = "auto") -> Any:
+    """The classifier or tagger that was saved to, or exported to, a folder.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(as_path(folder, "folder"), device, trainable=True)
+    place = as_path(folder, "folder")
+    if is_tagger(place):
+        return _tagger(place, device)
+    model = load_model(place, device, trainable=True)
     facts = model.facts
     try:
         classifier = make_classifier(facts.method, **facts.parameters)
@@ -75,3 +80,18 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     classifier.held_out_score_ = facts.training["held_out_accuracy"]
     classifier.predictor_ = model.predictor
     return classifier
+
+
+def _tagger(folder: Path, device: str) -> CPTuningTagger:
+    facts, predictor = load_tagger(folder, device)
+    try:
+        tagger = CPTuningTagger(**facts.parameters)
+    except TypeError as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    tagger.settings_ = facts.settings
+    tagger.training_ = facts.training
+    tagger.held_out_score_ = facts.training.get("held_out_f1")
+    tagger.predictor_ = predictor
+    return tagger

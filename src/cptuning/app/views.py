@@ -332,8 +332,8 @@ def answer_view(answer: ExplainedAnswer) -> str:
     likeliest, share = next(iter(answer.probabilities.items()))
     if answer.is_unknown:
         head = (
-            '<p class="answer unknown">unknown</p><p class="muted">It is unlike every example; '
-            f"the nearest class would be <b>{escape(likeliest)}</b>.</p>"
+            '<p class="answer unknown">unknown</p><p class="muted">It is unlike every example, '
+            f"or hard to tell; the nearest class would be <b>{escape(likeliest)}</b>.</p>"
         )
     else:
         head = (
@@ -357,7 +357,7 @@ def answer_view(answer: ExplainedAnswer) -> str:
 
 def _examples_view(title: str, examples: Sequence[Evidence]) -> str:
     rows = [
-        [f"<b>{escape(str(e.label))}</b>", text_view(e.text, 200), f"{e.similarity:.2f}"]
+        [f"<b>{escape(e.title)}</b>", text_view(e.text, 200), f"{e.similarity:.2f}"]
         for e in examples
     ]
     return table_html(["label", title, "similarity"], rows, numbers=1)

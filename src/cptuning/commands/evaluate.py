@@ -1,6 +1,7 @@
 """cptuning evaluate: how good a model is on labelled texts, as metrics and as a report."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from cptuning.reporting.formatting import format_interval, format_percent
 from cptuning.reporting.html import check_writable
 from cptuning.reporting.label_evaluation import LabelSetEvaluation, f1_verdict
 from cptuning.reporting.label_report import label_report_html
+from cptuning.reporting.levels import LevelScore, scores_by_level
 from cptuning.reporting.metrics import ClassScore
 
 
@@ -35,11 +37,17 @@ def evaluate(
     label: options.LabelColumn = None,
     label_separator: options.LabelSeparator = None,
     label_columns: options.LabelColumns = None,
+    hierarchy: options.Hierarchy = None,
+    min_confidence: options.MinConfidence = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model on labelled texts that it has not seen."""
+    """Measure a model on labelled texts that it has not seen.
+
+    With --hierarchy, also level by level.
+    """
     from cptuning.storage import load_model, read_facts
 
+    least = options.parse_min_confidence(min_confidence, hierarchy)
     if report is not None:
         check_writable(report)
     columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
@@ -66,12 +74,44 @@ def evaluate(
             page = report_html(evaluation, known, **names)
         write_whole(report, page)
         say(f"The report is in {report}.")
+    levels = []
+    if hierarchy is not None:
+        tree = predictor.hierarchy(hierarchy)
+        levels = scores_by_level(tree, predictor.predict_proba(table.examples), labels, least)
     if as_json:
-        print_json(evaluation.summary())
+        by_level = {"levels": [asdict(level) for level in levels]} if levels else {}
+        print_json(evaluation.summary() | by_level)
     elif isinstance(evaluation, LabelSetEvaluation):
         _print_label_sets(evaluation)
     else:
         print_evaluation(evaluation)
+        if levels:
+            print_levels(levels, least)
+
+
+def print_levels(levels: Sequence[LevelScore], min_confidence: float) -> None:
+    """Print how good a model is at each level of its labels."""
+    typer.echo()
+    print_table(
+        [
+            (
+                str(one.level),
+                str(one.texts),
+                format_percent(one.accuracy),
+                format_percent(one.answered / one.texts),
+                "-" if one.answered == 0 else format_percent(one.right / one.answered),
+            )
+            for one in levels
+        ],
+        header=(
+            "level",
+            "texts",
+            "accuracy",
+            f"answered with {format_percent(min_confidence)}",
+            "of these right",
+        ),
+        numbers=5,
+    )
 
 
 def _print_label_sets(evaluation: LabelSetEvaluation) -> None:
@@ -118,6 +158,9 @@ def print_evaluation(evaluation: Evaluation) -> None:
         ("majority", format_percent(confusion.majority), "always the most frequent class"),
         ("texts", str(confusion.n), f"{confusion.right} answered correctly"),
     ]
+    if evaluation.mean_distance is not None:
+        distance = f"{evaluation.mean_distance:.3f}"
+        rows.append(("mean error", distance, "mean distance to the right label"))
     if error is not None:
         rows.append(
             ("calibration", format_percent(error), "mean gap between confidence and accuracy")

@@ -27,6 +27,12 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
         print_table(_rows(model, facts, {t: v for t, v in search.items() if v is not None}))
 
 
+def _of_descriptions(facts: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if facts is None:
+        return []
+    return [("descriptions", f"{facts['texts']} of labels, each weighs {facts['weight']:g}")]
+
+
 def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tuple[str, str]]:
     training = facts["training"]
     accuracy = training["held_out_accuracy"]
@@ -38,6 +44,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         ("method", str(facts["method"])),
         ("labels" if label_sets else "classes", ", ".join(map(str, facts["classes"]))),
         ("trained on", ", ".join(f"{c} {n}" for c, n in training["examples"].items())),
+        *_of_descriptions(training.get("descriptions")),
         *([("added since", f"{facts['added']} examples")] if facts["added"] else []),
         (
             "held-out F1" if label_sets else "held-out accuracy",

@@ -99,6 +99,30 @@ ClassPrior = Annotated[
         "probabilities are corrected for it.",
     ),
 ]
+Hierarchy = Annotated[
+    str | None,
+    typer.Option(
+        "--hierarchy",
+        metavar="SIGN",
+        help='Labels have levels, divided by this sign, such as " > " in "billing > refund".',
+    ),
+]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="With --hierarchy, the least probability of an answer: the deepest level that has it "
+        "is the answer (0.5).",
+    ),
+]
+Ordinal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="numbers|LABELS",
+        help="The labels have an order: numbers, or the labels from the least to the greatest, "
+        "such as bad,fair,good. Answers are then as near as can be expected.",
+    ),
+]
 Device = Annotated[
     str, typer.Option(metavar="NAME", help="The device: auto, cpu, cuda, cuda:1 and so on.")
 ]
@@ -126,6 +150,7 @@ _NOT_SET = (
     "checkpoint_dir",
     "class_weight",
     "class_prior",
+    "ordinal",
 )
 
 
@@ -148,7 +173,12 @@ def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[s
     """
     from cptuning.registry import classifier_class
 
-    names = classifier_class(method).parameter_names()
+    return parse_settings_of(classifier_class(method), given)
+
+
+def parse_settings_of(kind: Any, given: list[str] | None) -> dict[str, Any]:
+    """The same for a class of models, whose parameters say what can be set."""
+    names = kind.parameter_names()
     known = [name for name in names if name not in _NOT_SET]
     settings: dict[str, Any] = {}
     for word in given or []:
@@ -214,6 +244,32 @@ def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str
         weight = parse_by_label("--class-weight", class_weight)
     found = {"class_weight": weight, "class_prior": parse_by_label("--class-prior", class_prior)}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def parse_min_confidence(given: float | None, hierarchy: str | None) -> float:
+    """The least probability of an answer, which is for a hierarchy alone.
+
+    >>> parse_min_confidence(None, " > "), parse_min_confidence(0.8, " > ")
+    (0.5, 0.8)
+    """
+    if given is not None and hierarchy is None:
+        raise CPTuningError("--min-confidence is for labels with levels: give --hierarchy, too.")
+    if given is not None and not 0 <= given <= 1:
+        raise CPTuningError(f"--min-confidence is {given:g}: give a probability between 0 and 1.")
+    return 0.5 if given is None else given
+
+
+def parse_ordinal(given: str | None) -> dict[str, Any]:
+    """The parameter ``ordinal``, if it is given.
+
+    >>> parse_ordinal("numbers"), parse_ordinal("bad, good")
+    ({'ordinal': True}, {'ordinal': ['bad', 'good']})
+    """
+    if given is None:
+        return {}
+    if given == "numbers":
+        return {"ordinal": True}
+    return {"ordinal": [label.strip() for label in given.split(",")]}
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:

@@ -13,8 +13,15 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
+from cptuning.data.descriptions import (
+    LabelDescriptions,
+    as_descriptions,
+    read_descriptions,
+    words_of,
+)
 from cptuning.data.examples import Examples, LabelledData, as_examples
 from cptuning.data.files import (
+    NoRowsError,
     Table,
     TablePreview,
     check_kind,
@@ -22,7 +29,7 @@ from cptuning.data.files import (
     preview_table,
     read_table,
 )
-from cptuning.data.label_cells import LabelCells, as_cell, separator_for
+from cptuning.data.label_cells import LabelCells, as_cell, seems_joined, separator_for
 from cptuning.data.label_sets import (
     LabelFormat,
     LabelSet,
@@ -54,11 +61,13 @@ __all__ = [
     "DatasetSplit",
     "Examples",
     "LabelCells",
+    "LabelDescriptions",
     "LabelFormat",
     "LabelSet",
     "LabelSpace",
     "LabelledData",
     "MultiLabelSpace",
+    "NoRowsError",
     "RowWriter",
     "Table",
     "TablePreview",
@@ -66,6 +75,7 @@ __all__ = [
     "aligned",
     "append_added",
     "as_cell",
+    "as_descriptions",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -83,10 +93,13 @@ __all__ = [
     "open_writer",
     "preview_table",
     "read_added",
+    "read_descriptions",
     "read_table",
+    "seems_joined",
     "separator_for",
     "strata",
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",
+    "words_of",
 ]

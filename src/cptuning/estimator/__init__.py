@@ -11,9 +11,11 @@ from cptuning.estimator.rivals import (
     PTuningClassifier,
     WARPClassifier,
 )
+from cptuning.estimator.tagger import CPTuningTagger
 
 __all__ = [
     "CPTuningClassifier",
+    "CPTuningTagger",
     "FineTuningClassifier",
     "LMBFFLabelClassifier",
     "LMBFFTemplateClassifier",

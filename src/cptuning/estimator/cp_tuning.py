@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sklearn.base import TransformerMixin
 
-from cptuning.data import Examples, LabelSpace, MultiLabelSpace
+from cptuning.data import Examples, LabelDescriptions, LabelSpace, MultiLabelSpace
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
@@ -21,6 +21,7 @@ from cptuning.inference import (
     MultiLabelPredictor,
     Rejection,
     error_target,
+    order_of,
     threshold_for,
 )
 from cptuning.inference.predictor import PRIOR_AND_TARGET
@@ -45,6 +46,7 @@ READ_SETTINGS = (
     "pooling",
     "sentence_weight",
     "index",
+    "description_weight",
     "long_texts",
     "most_windows",
 )
@@ -94,8 +96,15 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             'Bayes\' rule. None assumes equal shares or, with ``inference="knn"``, those of the '
             "examples. ``set_class_prior`` changes it without a fit.",
         ),
+        "ordinal": (
+            "bool, list or None",
+            "Whether the labels have an order: True if they are numbers, or the labels from the "
+            "least to the greatest. The answer is then the median of the probabilities, which has "
+            "the least expected distance to the right label.",
+        ),
     }
     uses_unlabeled = True
+    uses_descriptions = True
     predictor_: EmbeddingPredictor
 
     def __init__(
@@ -113,6 +122,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         callbacks: "Sequence[Callback] | None" = None,
         class_weight: "dict[Any, float] | Literal['balanced'] | None" = None,
         class_prior: "dict[Any, float] | Sequence[float] | None" = None,
+        ordinal: "bool | Sequence[Any] | None" = None,
         checkpoint_dir: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
         template: str | None = None,
@@ -150,6 +160,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         inference: str | None = None,
         k: int | None = None,
         index: str | None = None,
+        description_weight: float | None = None,
         instant_first: bool | None = None,
         chunk_size: int | None = None,
         long_texts: str | None = None,
@@ -173,12 +184,17 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         return self
 
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
+        order = order_of(self.ordinal, label_space)
+        if order is not None and fitted.held_out is not None:
+            places = tuple(label_space.classes.index(label) for label in order)
+            fitted = replace(fitted, held_out=replace(fitted.held_out, places=places))
         super()._keep(fitted, label_space)
         self.rejection_: Rejection | None = None
         if isinstance(self.predictor_, MultiLabelPredictor):
             if fitted.held_out is not None:
                 self.predictor_ = self.predictor_.calibrated(fitted.held_out.calibration)
             return
+        self.predictor_ = replace(self.predictor_, order=order)
         self.predictor_ = self.predictor_.with_class_prior(self.class_prior)
         if (target := error_target(self.unknown_threshold)) is not None:
             assert fitted.held_out is not None  # _threshold saw to it.
@@ -196,9 +212,23 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         return self
 
     def _data(
-        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any,
+        y_dev: Any,
+        unlabeled: Any,
+        sample_weight: Any,
+        label_descriptions: Any = None,
     ) -> "tuple[LabelSpace, Split]":
-        label_space, split = super()._data(X, y, X_dev, y_dev, unlabeled, sample_weight)
+        label_space, split = super()._data(
+            X, y, X_dev, y_dev, unlabeled, sample_weight, label_descriptions
+        )
+        if self._needs_held_out and split.dev is None and not len(split.train.examples):
+            raise CPTuningError(
+                f'unknown_threshold="{self.unknown_threshold}" needs held-out examples, and there '
+                "are no examples: give a dev set, or a similarity."
+            )
         if (
             self._needs_held_out
             and split.dev is None
@@ -228,6 +258,8 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 f"{backbone.name} is read without a template, by pooling the tokens of a text: "
                 'leave template out, or choose pooling="mask".'
             )
+        if not len(examples):
+            return self._instant(examples, label_space, pooled=True)
         return _answering(self.settings_for(examples, len(label_space), pooled=True), label_space)
 
     def _needs_no_torch(self, settings: Any) -> bool:
@@ -243,17 +275,26 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         if not settings.instant_first or settings.steps == 0:
             return None
         reads_mask, _ = backbone.views(settings.pooling, self.sentence_weight)
+        return self._instant(examples, label_space, pooled=not reads_mask)
+
+    def _instant(self, examples: Examples, label_space: LabelSpace, *, pooled: bool) -> Any:
         return settings_for(
             "instant",
             pair=examples.is_pair,
             classes=len(label_space),
-            pooled=not reads_mask,
+            pooled=pooled,
             **{name: value for name in READ_SETTINGS if (value := getattr(self, name)) is not None},
         )
 
-    def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
-        super()._check(label_space, labels)
+    def _check(
+        self,
+        label_space: LabelSpace,
+        labels: Sequence[Any],
+        described: LabelDescriptions | None = None,
+    ) -> None:
+        super()._check(label_space, labels, described)
         as_class_prior(self.class_prior, label_space)
+        order_of(self.ordinal, label_space)
         threshold: Any = self.unknown_threshold
         is_similarity = isinstance(threshold, Real) and isfinite(float(threshold))
         if not (threshold is None or self._needs_held_out or is_similarity):
@@ -273,10 +314,11 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         unfit = {
             "class_weight": "weight examples with sample_weight instead",
             "class_prior": "leave it out",
+            "ordinal": "leave it out",
             "unknown_threshold": "a text that is like no label gets none, so leave it out",
         }
         for name, hint in unfit.items():
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, False):
                 raise CPTuningError(f"{name} is for one label per text: {hint}.")
         if self.inference not in (None, "lda"):
             raise CPTuningError(
@@ -289,7 +331,15 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             raise CPTuningError(
                 'long_texts is "windows", which is for single texts: leave it out for pairs.'
             )
-        return _answering(super()._settings(examples, label_space), label_space)
+        settings = _answering(super()._settings(examples, label_space), label_space)
+        if len(examples) or settings.steps == 0:
+            return settings
+        if not settings.instant_first:
+            raise CPTuningError(
+                f"The preset {self.preset!r} trains on examples, and there are none: "
+                'use preset="instant" with descriptions alone.'
+            )
+        return self._instant(examples, label_space, pooled=False)
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
         threshold: Any = self.unknown_threshold

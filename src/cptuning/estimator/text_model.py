@@ -42,6 +42,9 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = {}
     """Parameters that are neither shared by all methods nor settings: their type and meaning."""
 
+    attributes: ClassVar[dict[str, tuple[str, str]]] = {}
+    """What a fit leaves, if not what it leaves of a classifier: type and meaning."""
+
     # The parameters that every method has; a subclass takes them in its __init__.
     backbone: "str | Backbone"
     preset: str

@@ -15,9 +15,11 @@ from cptuning.inference.familiarity import (
     familiarity_of_examples,
     threshold_for,
 )
+from cptuning.inference.hierarchy import Hierarchy
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.label_calibration import LabelCalibration
 from cptuning.inference.multi_label import MultiLabelPredictor
+from cptuning.inference.ordinal import Order, mean_distance, medians, order_of
 from cptuning.inference.predictor import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -42,11 +44,13 @@ __all__ = [
     "Evidence",
     "Explanations",
     "HeadPredictor",
+    "Hierarchy",
     "Index",
     "Inference",
     "LabelCalibration",
     "LabelExplanations",
     "MultiLabelPredictor",
+    "Order",
     "Predictor",
     "Reasons",
     "Rejection",
@@ -63,6 +67,9 @@ __all__ = [
     "fit_temperature",
     "knn_votes",
     "log_loss",
+    "mean_distance",
+    "medians",
+    "order_of",
     "prototypes",
     "rejection",
     "softmax",

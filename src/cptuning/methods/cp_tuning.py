@@ -17,11 +17,12 @@ from cptuning.inference.support import IntArray
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.fit_result import FitResult
+from cptuning.methods.layers import freeze_lower_layers
 from cptuning.methods.learner import Learner
 from cptuning.methods.similar_examples import SimilarExamples
 from cptuning.methods.task import NO_TARGET, BatchedTask, mean_by_sample
 from cptuning.methods.training import LabelledExamples, Split, Training
-from cptuning.prompting import Encoding, Template
+from cptuning.prompting import Encoding, LaidOut, Template
 from cptuning.training import chunk_count, gather, in_chunks, recomputed
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
@@ -138,11 +139,21 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         self.similar = SimilarExamples(self.encoder, split, self.encodings, settings, self.seed)
         if settings.centred:
             self.encoder.centre_on(self.similar.references)
-        if module.reads_mask and module.pooling is not None:
-            module.sentence_weight = self.similar.sentence_weight(module.views)
-            self.settings = settings = self.similar.settings
+        has_views = module.reads_mask and module.pooling is not None
+        weight = self.similar.choose(module.views if has_views else None)
+        if has_views:
+            module.sentence_weight = weight
+        self.settings = settings = self.similar.settings
+        if (described := self.similar.descriptions) is not None:
+            self._learn_from(split.train + described)
         self.objective = Objective(module, settings, self.layout.sequences)
         freeze_lower_layers(module, settings.frozen_share)
+
+    def _learn_from(self, train: LabelledExamples) -> None:
+        """Train on these, beside which the same texts are held out."""
+        self.split = replace(self.split, train=train.without_ones())
+        self.encodings = LaidOut(self.layout, train.examples)
+        self.batch_size = self._batch_size()
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""
@@ -243,17 +254,3 @@ class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
         answers = self._cross_fitted()[0] if self._cross_fits else None
         fitted = CPTuning(replace(self.training, folds=0)).fit()
         return fitted, fitted.held_out if answers is None else answers
-
-
-def freeze_lower_layers(module: PromptedEncoder, share: float) -> None:
-    """Freeze the embedding table and a share of the layers, but not the prompt vectors.
-
-    If all layers share their weights (ALBERT), or can't be told apart, it is the table alone.
-    """
-    if share == 0:
-        return
-    depth = module.model.config.num_hidden_layers
-    stacks = [m for m in module.model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
-    layers = list(stacks[0])[: round(share * depth)] if stacks else []
-    for part in (module.model.get_input_embeddings(), *layers):
-        part.requires_grad_(False)

@@ -13,6 +13,13 @@ _BY_EXAMPLES = (
 _BY_ITSELF = "It scores the classes itself, and keeps no examples unless it shows demonstrations."
 
 
+def _of_descriptions(facts: dict[str, float] | None) -> list[tuple[str, str]]:
+    """How many descriptions of labels the model was given, and what became of them."""
+    if facts is None:
+        return []
+    return [("Descriptions of labels", f"{facts['texts']}, each weighs {facts['weight']:g}")]
+
+
 def card(facts: ModelFacts, support: SupportSet | None) -> str:
     """The card as Markdown."""
     training, settings = facts.training, facts.to_json()["settings"]
@@ -27,7 +34,8 @@ def card(facts: ModelFacts, support: SupportSet | None) -> str:
             ", ".join(map(str, facts.label_space.classes)),
         ),
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
-        *([("Labelled examples it compares with", str(len(support)))] if support else []),
+        *([("Labelled examples it compares with", str(support.n_examples))] if support else []),
+        *_of_descriptions(training.get("descriptions")),
         (f"{measure} on held-out examples ({training['validation']})", score),
         ("Backbone", facts.backbone),
         ("Prompt", f"`{facts.layout.template.source}`"),
