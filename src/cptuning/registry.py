@@ -6,8 +6,7 @@ from typing import Any
 from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningTagger, TextClassifier
-from cptuning.files.places import as_path
-from cptuning.storage import load_model
+from cptuning.storage import find_model, load_model
 from cptuning.storage.folders import is_tagger
 from cptuning.storage.taggers import load_tagger
 
@@ -56,30 +55,22 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(folder: str | Path, device: str = "auto") -> Any:
-    """The classifier or tagger that was saved to, or exported to, a folder.
+def load(folder: str | Path, device: str = "auto", *, revision: str | None = None) -> Any:
+    """The classifier or tagger that was saved to, or exported to, a folder, or pushed to the hub.
+
+    ``load("org/name")`` downloads that model from the hub, unless there is a folder ``org/name``
+    here; ``revision`` is a branch, a tag or, to pin exactly one model, a commit.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    place = as_path(folder, "folder")
+    place = find_model(folder, revision)
     if is_tagger(place):
         return _tagger(place, device)
     model = load_model(place, device, trainable=True)
-    facts = model.facts
-    try:
-        classifier = make_classifier(facts.method, **facts.parameters)
-    except CPTuningError as error:
-        raise CPTuningError(
-            f"The model folder {folder} is damaged ({error}): save or copy it again."
-        ) from error
-    classifier.settings_ = facts.settings
-    classifier.training_ = facts.training
-    classifier.held_out_score_ = facts.training["held_out_accuracy"]
-    classifier.predictor_ = model.predictor
-    return classifier
+    return classifier_class(model.facts.method).of_loaded(model, folder)
 
 
 def _tagger(folder: Path, device: str) -> CPTuningTagger:

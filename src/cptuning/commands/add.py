@@ -22,7 +22,7 @@ from cptuning.inference import MultiLabelPredictor, Predictor
 
 
 def add(
-    model: options.Model,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")],
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A file of labelled examples; - is stdin.")
     ],

@@ -45,16 +45,17 @@ def evaluate(
 
     With --hierarchy, also level by level.
     """
-    from cptuning.storage import load_model, read_facts
+    from cptuning.storage import find_model, load_model, read_facts
 
     least = options.parse_min_confidence(min_confidence, hierarchy)
     if report is not None:
         check_writable(report)
     columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
-    facts = read_facts(model)
+    folder = find_model(model)
+    facts = read_facts(folder)
     table = columns.remembering(facts.label_cells).read_labelled(test)
     check_label_sets(table, facts.label_sets is not None, test, "the model")
-    loaded = load_model(model)
+    loaded = load_model(folder)
     predictor = loaded.predictor
     check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)

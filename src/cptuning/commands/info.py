@@ -12,8 +12,9 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     """Describe a model: its classes, training data, accuracy, settings and versions."""
     from cptuning.data import read_added
     from cptuning.inference.onnx_encoder import ONNX_FILE
-    from cptuning.storage import SEARCH_FACTS, read_facts
+    from cptuning.storage import SEARCH_FACTS, find_model, read_facts
 
+    model = find_model(model)
     read = read_facts(model)
     facts = read.to_json()
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"

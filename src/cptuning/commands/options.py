@@ -13,7 +13,13 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.rejection import error_target
 from cptuning.settings import LARGEST_SEED
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="The folder of a fitted model, or its id on the hub: org/name, or org/name@revision.",
+    ),
+]
 TextColumn = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="The column of the (first) text."),

@@ -112,10 +112,11 @@ def predict(
                 "fit the model with it, and it is a part of the model."
             )
         from cptuning.cluster.prediction import PredictionJob
+        from cptuning.storage import find_model
 
         _require_folders(file, output, format)
         # Workers have their own working directories.
-        folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
+        folders = find_model(model).absolute(), Path(file).absolute(), Path(output).absolute()
         job = PredictionJob(
             *folders, probabilities, neighbours, text, text_b, coverage, label_separator
         )

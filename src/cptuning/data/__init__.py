@@ -19,7 +19,7 @@ from cptuning.data.descriptions import (
     read_descriptions,
     words_of,
 )
-from cptuning.data.examples import Examples, LabelledData, as_examples
+from cptuning.data.examples import LEFT_OUT, Examples, LabelledData, as_examples
 from cptuning.data.files import (
     NoRowsError,
     Table,
@@ -52,6 +52,7 @@ from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
     "ADDED_FILE",
+    "LEFT_OUT",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",

@@ -1,11 +1,13 @@
 """What every classifier shares as a scikit-learn estimator: fit, predict, score, save."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +26,7 @@ from cptuning.data.weights import Weights, as_sample_weights, class_weights
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.inference import (
     Explanations,
     LabelExplanations,
@@ -32,6 +35,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
+from cptuning.storage import CardFacts, LoadedModel, load_model, save_shared, upload_model
 
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
@@ -87,10 +91,17 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         the real examples prefer (``description_weight``). A class may have no examples; if none
         has any, ``X`` and ``y`` are empty, and a list of labels stands for their names.
         """
+        began = time.monotonic()
         training = self.prepare(
             X, y, X_dev, y_dev, unlabeled, init_from, sample_weight, label_descriptions
         )
-        return self.fit_prepared(training)
+        self.fit_prepared(training)
+        if self.verbose:
+            from cptuning.training.progress import tell_fitted
+
+            seconds = time.monotonic() - began
+            tell_fitted(seconds, self.held_out_score_, self.training_["validation"])
+        return self
 
     def estimate_seconds(
         self,
@@ -464,6 +475,91 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             predictor = predictor.with_descriptions(label_descriptions, weight or 1.0)
         self.predictor_ = predictor
         return self
+
+    def save_pretrained(
+        self,
+        folder: str | Path,
+        *,
+        include_texts: bool = True,
+        language: str | Sequence[str] | None = None,
+        license: str | None = None,
+        widget: Sequence[str] = (),
+        hub_id: str | None = None,
+    ) -> None:
+        """Write the folder that ``push_to_hub`` uploads.
+
+        It is that of ``save``, and no path of this machine is in it. Without ``include_texts`` it
+        does not hold the training texts, and the reasons tell only their labels and similarities.
+        The others are for the model card: a language such as "en", a licence such as "mit", texts
+        to try on the model's page, and the model's name on the hub.
+        """
+        predictor = self._fitted()
+        if not include_texts:
+            predictor = predictor.without_texts()
+        card_facts = CardFacts(hub_id, language, license, tuple(widget))
+        save_shared(self.model_facts(predictor), predictor, as_path(folder, "folder"), card_facts)
+
+    def push_to_hub(
+        self,
+        hub_id: str,
+        *,
+        private: bool = True,
+        include_texts: bool = True,
+        revision: str = "main",
+        commit_message: str = "Upload a CP-Tuning model",
+        language: str | Sequence[str] | None = None,
+        license: str | None = None,
+        widget: Sequence[str] = (),
+    ) -> str:
+        """Upload the model to the Hugging Face hub; gives the address of the commit.
+
+        A repository that does not exist yet becomes a private one unless ``private`` is False,
+        since the model holds its training texts unless ``include_texts`` is False. ``revision`` is
+        the branch; ``save_pretrained`` tells of the others.
+        """
+        with TemporaryDirectory() as place:
+            folder = Path(place, "model")
+            self.save_pretrained(
+                folder,
+                include_texts=include_texts,
+                language=language,
+                license=license,
+                widget=widget,
+                hub_id=hub_id,
+            )
+            return upload_model(
+                folder, hub_id, private=private, branch=revision, message=commit_message
+            )
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str | Path, *, revision: str | None = None, device: str = "auto"
+    ) -> Self:
+        """The model in a folder, or on the hub, if it is of this class; see ``cptuning.load``."""
+        model = load_model(name, device, trainable=True, revision=revision)
+        if model.facts.method != cls.method:
+            raise CPTuningError(
+                f"{name} is of the method {model.facts.method}, not {cls.method}: "
+                "cptuning.load loads a model of any method."
+            )
+        return cls.of_loaded(model, name)
+
+    @classmethod
+    def of_loaded(cls, model: LoadedModel, name: str | Path) -> Self:
+        """The estimator of a model that was loaded, from a place of this name."""
+        facts = model.facts
+        try:
+            estimator = cls(**facts.parameters)
+        except TypeError as error:
+            raise CPTuningError(
+                f"The model folder {name} is damaged ({cls.method} does not take this parameter: "
+                f"{error}.): save or copy it again."
+            ) from error
+        estimator.settings_ = facts.settings
+        estimator.training_ = facts.training
+        estimator.held_out_score_ = facts.training["held_out_accuracy"]
+        estimator.predictor_ = model.predictor
+        return estimator
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of texts that get their right label, or exactly their labels."""

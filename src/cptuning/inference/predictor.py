@@ -72,6 +72,11 @@ class Scorer(Protocol):
         """What encodes the examples."""
         ...
 
+    @property
+    def demonstrations(self) -> object | None:
+        """The training examples that it reads along with a text, if it does."""
+        ...
+
     def score(self, examples: Examples) -> Scores:
         """One row per example, in their order, and one column per class."""
         ...
@@ -230,6 +235,10 @@ class Predictor(ABC):
             f"{_NEEDS_NEARNESS} class_prior can't correct its probabilities: use method cp-tuning."
         )
 
+    def without_texts(self) -> "Predictor":
+        """The same model without its training texts; the reasons say that they were left out."""
+        return self
+
     def explain(self, X: Any, k: int = 3) -> Explanations | LabelExplanations:
         """The k nearest labelled examples of each text that are of the class it is given."""
         check_neighbours(k)
@@ -320,6 +329,15 @@ class HeadPredictor(Predictor):
         labels = self.label_space.decode(scores.argmax(axis=1))
         return Answered(labels, softmax(scores, self.temperature), embeddings=None)
 
+    def without_texts(self) -> "HeadPredictor":
+        """The same model, unless it needs its training texts to answer."""
+        if self.scorer.demonstrations is not None:
+            raise CPTuningError(
+                "This model reads training texts along with every text, as demonstrations, so it "
+                "can't be shared without them: keep include_texts, or train without demonstrations."
+            )
+        return self
+
     def save(self, folder: Path) -> None:
         """Write the scorer."""
         self.scorer.save(folder)
@@ -356,6 +374,10 @@ class EmbeddingPredictor(Predictor):
         self.encoder.save(folder)
         if self.second_look is not None:
             self.second_look.encoder.save(folder)
+
+    def without_texts(self) -> "EmbeddingPredictor":
+        """The same model without the texts of its examples."""
+        return replace(self, support=self.support.without_texts())
 
     def transform(self, X: Any) -> FloatArray:
         """The L2-normalised [OMSK] embeddings."""

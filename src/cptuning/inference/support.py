@@ -69,6 +69,10 @@ class SupportSet:
         )
         return some.searched("approximate" if self.index else "exact")
 
+    def without_texts(self) -> "SupportSet":
+        """The same embeddings and labels, without what the examples say."""
+        return replace(self, examples=self.examples.without_texts())
+
     def with_columns(self, n_labels: int) -> "SupportSet":
         """The same label sets with columns for more labels, which none of the examples has."""
         more = n_labels - self.labels.shape[1]

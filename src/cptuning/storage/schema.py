@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -246,6 +246,14 @@ class ModelFacts:
         if found is None:  # The folder was written before this was noted.
             return str(self.parameters.get("backbone", "embedded"))
         return ", revision ".join(found[name] for name in ("name", "revision") if name in found)
+
+    def without_paths(self) -> "ModelFacts":
+        """The same for strangers: a backbone that was a folder here is called by its last part."""
+        found = self.training.get("backbone", {})
+        if "revision" in found or "backbone" not in self.parameters:
+            return self
+        name = found.get("name", Path(self.parameters["backbone"]).name)
+        return replace(self, parameters=self.parameters | {"backbone": name})
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
