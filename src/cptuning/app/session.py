@@ -94,7 +94,7 @@ def _exclusive(
 
 
 @dataclass(frozen=True)
-class _State:
+class _Before:
     """What an action changes, and undoing it brings back."""
 
     examples: list[Example]
@@ -140,7 +140,7 @@ class Session:
         self.job: BackgroundJob[Any] | None = None
         self.news = ""
         """What was just done, until it is undone or dismissed."""
-        self._past: list[tuple[str, _State]] = []
+        self._past: list[tuple[str, _Before]] = []
         self._refused: list[Example] | None = None
         self._checked: tuple[list[Example], ExamplesCheck] | None = None
         self._map: tuple[list[Example], EmbeddingMap] | None = None
@@ -281,9 +281,9 @@ class Session:
         """What was done last has been read."""
         self.news = ""
 
-    def _state(self) -> _State:
+    def _state(self) -> _Before:
         model = self.classifier
-        return _State(
+        return _Before(
             self.examples,
             model,
             model.predictor_ if model is not None else None,
@@ -293,7 +293,7 @@ class Session:
             self.is_trained,
         )
 
-    def _restore(self, state: _State) -> None:
+    def _restore(self, state: _Before) -> None:
         self.examples, self.classifier = state.examples, state.classifier
         if state.classifier is not None:
             state.classifier.predictor_ = state.predictor
