@@ -48,7 +48,7 @@ LOWEST ?= tests/data tests/prompting tests/losses tests/inference tests/methods/
 	.venv-lowest/bin/pip install --quiet "$$(grep '^torch==' constraints.txt)"
 	$(PYTHON) packaging/lowest.py > .venv-lowest/lowest.txt
 	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/lowest.txt \
-		--editable ".[train,files]" pytest hypothesis pandas datasets
+		--editable ".[train,files,index]" pytest hypothesis pandas datasets
 	touch $@
 test-lowest: .venv-lowest/.ready
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" $(LOWEST)
