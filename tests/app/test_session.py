@@ -358,6 +358,14 @@ def test_the_map_has_a_place_for_each_example(trained):
     assert np.isfinite(trained.map().points).all()
 
 
+def test_the_map_is_that_of_the_model_that_answers(session):
+    session.add(FILMS)
+    untrained = session.map()
+    assert session.map() is untrained
+    list(session.train().run())
+    assert session.map() is not untrained
+
+
 def test_the_curve_grows_and_can_be_stopped(trained):
     reports = trained.measure_curve().run()
     while next(reports).news is None:

@@ -143,7 +143,7 @@ class Session:
         self._past: list[tuple[str, _Before]] = []
         self._refused: list[Example] | None = None
         self._checked: tuple[list[Example], ExamplesCheck] | None = None
-        self._map: tuple[list[Example], EmbeddingMap] | None = None
+        self._map: tuple[Any, EmbeddingMap] | None = None
         self._files: TemporaryDirectory[str] | None = None
         self._opened = 0
 
@@ -511,9 +511,9 @@ class Session:
     @_exclusive
     def map(self) -> EmbeddingMap:
         """The examples in the plane, by their embeddings."""
-        model = self.model()
-        if self._map is None or self._map[0] != self.examples:
-            self._map = list(self.examples), EmbeddingMap.of(model.predictor_.support.embeddings)
+        support = self.model().predictor_.support
+        if self._map is None or self._map[0] is not support:  # Of this model, not one before.
+            self._map = support, EmbeddingMap.of(support.embeddings)
         return self._map[1]
 
     def suggest(
