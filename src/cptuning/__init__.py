@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cptuning.cleaning import check
-    from cptuning.estimator import CPTuningClassifier
+    from cptuning.estimator import CPTuningClassifier, CPTuningRanker
     from cptuning.registry import list_methods, load, make_classifier
 
-__all__ = ["CPTuningClassifier", "check", "list_methods", "load", "make_classifier"]
+__all__ = [
+    "CPTuningClassifier",
+    "CPTuningRanker",
+    "check",
+    "list_methods",
+    "load",
+    "make_classifier",
+]
 
 # Looked up when first used: `import cptuning` costs nothing, and needs neither torch nor sklearn.
 _HOMES = {
     "CPTuningClassifier": "cptuning.estimator",
+    "CPTuningRanker": "cptuning.estimator",
     "check": "cptuning.cleaning",
     "list_methods": "cptuning.registry",
     "load": "cptuning.registry",

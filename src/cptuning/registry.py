@@ -5,8 +5,9 @@ from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import TextClassifier
-from cptuning.storage import load_model
+from cptuning.estimator import CPTuningRanker, TextClassifier
+from cptuning.inference.ranking import RankingPredictor
+from cptuning.storage import LoadedModel, load_model
 
 _LINES: dict[type[TextClassifier], str] = {
     estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
@@ -53,8 +54,8 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(folder: str | Path, device: str = "auto") -> TextClassifier:
-    """The classifier that was saved to, or exported to, a folder.
+def load(folder: str | Path, device: str = "auto") -> Any:
+    """The classifier or ranker that was saved to, or exported to, a folder.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
@@ -64,8 +65,10 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     model = load_model(Path(folder), device, trainable=True)
     facts = model.facts
     try:
+        if facts.method == CPTuningRanker.method:
+            return _ranker(model)
         classifier = make_classifier(facts.method, **facts.parameters)
-    except CPTuningError as error:
+    except (CPTuningError, TypeError) as error:
         raise CPTuningError(
             f"The model folder {folder} is damaged ({error}): save or copy it again."
         ) from error
@@ -74,3 +77,13 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     classifier.held_out_score_ = facts.training["held_out_accuracy"]
     classifier.predictor_ = model.predictor
     return classifier
+
+
+def _ranker(model: LoadedModel) -> CPTuningRanker:
+    ranker = CPTuningRanker(**model.facts.parameters)
+    ranker.settings_ = model.facts.settings
+    ranker.training_ = model.facts.training
+    ranker.held_out_score_ = model.facts.training.get("held_out_kept_ndcg")
+    assert isinstance(model.predictor, RankingPredictor)
+    ranker.predictor_ = model.predictor
+    return ranker

@@ -118,7 +118,12 @@ def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[s
     """
     from cptuning.registry import classifier_class
 
-    names = classifier_class(method).parameter_names()
+    return parse_settings_of(classifier_class(method), given)
+
+
+def parse_settings_of(kind: Any, given: list[str] | None) -> dict[str, Any]:
+    """The same for a class of models, whose parameters say what can be set."""
+    names = kind.parameter_names()
     known = [name for name in names if name not in _NOT_SET]
     settings: dict[str, Any] = {}
     for word in given or []:

@@ -2,6 +2,7 @@
 
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.cp_tuning import CPTuningClassifier
+from cptuning.estimator.ranker import CPTuningRanker
 from cptuning.estimator.rivals import (
     FineTuningClassifier,
     LMBFFLabelClassifier,
@@ -14,6 +15,7 @@ from cptuning.estimator.rivals import (
 
 __all__ = [
     "CPTuningClassifier",
+    "CPTuningRanker",
     "FineTuningClassifier",
     "LMBFFLabelClassifier",
     "LMBFFTemplateClassifier",

@@ -127,7 +127,7 @@ def described(cls: type[C]) -> type[C]:
         lines += [f"{parameter.name} : {kind}, default={parameter.default!r}"]
         lines += _indented(description)
     lines += ["", "Attributes", "----------"]
-    for name, (kind, description) in _ATTRIBUTES.items():
+    for name, (kind, description) in (cls.attributes or _ATTRIBUTES).items():
         lines += [f"{name} : {kind}"]
         lines += _indented(description)
     cls.__doc__ = "\n".join([*lines, "", f"{title}{examples}", ""])

@@ -41,6 +41,9 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = {}
     """Parameters that are neither shared by all methods nor settings: their type and meaning."""
 
+    attributes: ClassVar[dict[str, tuple[str, str]]] = {}
+    """What a fit leaves, if not what it leaves of a classifier: type and meaning."""
+
     # The parameters that every method has; a subclass takes them in its __init__.
     backbone: "str | Backbone"
     preset: str
@@ -51,7 +54,7 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
     precision: Any
     verbose: bool
     callbacks: Any
-    checkpoint_dir: str | Path | None
+    checkpoint_dir: str | Path | None = None
     checkpoint_seconds: float
 
     settings_: Any

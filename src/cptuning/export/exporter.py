@@ -11,6 +11,7 @@ from cptuning.errors import CPTuningError
 from cptuning.inference import EmbeddingPredictor, Encoder, Predictor, SecondLook
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
+from cptuning.inference.ranking import RankingPredictor, SentenceEncoder
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout
 from cptuning.storage import ModelFacts, new_folder, write_common
@@ -51,16 +52,23 @@ def export_onnx(
     before it is written.
     """
     predictor = classifier.predictor_
+    if isinstance(predictor, RankingPredictor) and int8:
+        raise CPTuningError(
+            "A ranker can't be rounded to 8 bits: its order of close documents would change. "
+            "Export it without int8."
+        )
     if not isinstance(predictor, EmbeddingPredictor):
         raise CPTuningError(
             f"Only models of the method cp-tuning can be exported; this one is of the method "
             f"{classifier.method}."
         )
-    if isinstance(predictor.encoder, OnnxEncoder):
+    inner = predictor.encoder
+    inner = inner.encoder if isinstance(inner, SentenceEncoder) else inner
+    if isinstance(inner, OnnxEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
     from cptuning.export.precisions import Reference, float_graph, int8_graph, int16_graph
 
-    encoder = in_torch(predictor.encoder)
+    encoder = in_torch(inner)
     samples = calibration_samples(encoder.layout, predictor.support.examples)
     reference = Reference(encoder, samples)
     with new_folder(Path(folder)) as place:

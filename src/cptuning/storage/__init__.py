@@ -1,7 +1,13 @@
 """Fitted models as folders: safetensors, JSON, the tokenizer and a card; nothing is unpickled."""
 
 from cptuning.storage.folders import check_place, new_folder, read_facts
-from cptuning.storage.predictors import load_model, load_predictor, save_model, write_common
+from cptuning.storage.predictors import (
+    LoadedModel,
+    load_model,
+    load_predictor,
+    save_model,
+    write_common,
+)
 from cptuning.storage.schema import (
     FACTS_FILE,
     FORMAT,
@@ -17,6 +23,7 @@ __all__ = [
     "FORMAT",
     "OF_ONE_MACHINE",
     "SEARCH_FACTS",
+    "LoadedModel",
     "ModelFacts",
     "as_json",
     "check_place",

@@ -1,6 +1,7 @@
 """The card of a model folder: what it is, what it was trained on, and how to use it."""
 
 from cptuning.inference import SupportSet
+from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.storage.schema import SEARCH_FACTS, ModelFacts
 
 TEXTS_FILE = "support.jsonl"
@@ -15,6 +16,8 @@ _BY_ITSELF = "It scores the classes itself, and keeps no examples unless it show
 
 def card(facts: ModelFacts, support: SupportSet | None) -> str:
     """The card as Markdown."""
+    if isinstance(facts.settings, RankingSettings):
+        return _ranker_card(facts)
     training, settings = facts.training, facts.to_json()["settings"]
     held_out = training["held_out_accuracy"]
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
@@ -51,6 +54,53 @@ import cptuning
 classifier = cptuning.load("this folder")
 classifier.predict(["a new text"])
 {explain}```
+
+## Settings
+
+| | |
+|---|---|
+{setting_rows}
+"""
+
+
+def ranking_rows(facts: ModelFacts) -> list[tuple[str, str]]:
+    """What distinguishes a ranker: its documents, and what judgements taught it."""
+    training = facts.training
+    held_out = training.get("held_out_kept_ndcg")
+    return [
+        ("Method", "ranking"),
+        ("Documents", str(len(facts.label_space))),
+        ("Judged queries", str(training.get("judged_queries", 0))),
+        ("Kept of what they taught", ", ".join(training.get("kept", [])) or "nothing"),
+        (
+            "nDCG@10 of judged queries, each left out",
+            "not measured" if held_out is None else f"{held_out:.3f}",
+        ),
+        ("Backbone", facts.backbone),
+        ("Seed", str(training["seed"])),
+        ("Versions", ", ".join(f"{p} {v}" for p, v in facts.versions.items())),
+    ]
+
+
+def _ranker_card(facts: ModelFacts) -> str:
+    table = "\n".join(f"| {name} | {value} |" for name, value in ranking_rows(facts))
+    settings = facts.to_json()["settings"].items()
+    setting_rows = "\n".join(f"| {name} | `{value}` |" for name, value in settings)
+    return f"""# A ranker of documents made with cptuning
+
+| | |
+|---|---|
+{table}
+
+The folder holds the documents themselves (`{TEXTS_FILE}`): share it only with those who may read
+them.
+
+```python
+import cptuning
+
+ranker = cptuning.load("this folder")
+ranker.rank("a query", top_k=10)
+```
 
 ## Settings
 

@@ -1,9 +1,9 @@
 """Predictors to folders and back, without the estimators that train them."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -29,14 +29,19 @@ from cptuning.inference import (
     SupportSet,
 )
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
-from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, GraphEncoder, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
+from cptuning.inference.ranking import RankingPredictor, SentenceEncoder, load_judged
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
+from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, card
 from cptuning.storage.folders import new_folder, read_facts
 from cptuning.storage.schema import FACTS_FILE, ModelFacts
 from cptuning.storage.tokenizer_check import check_tokenizer
+
+if TYPE_CHECKING:
+    from cptuning.backbone import TextEncoder
 
 _SUPPORT = "support.safetensors"
 _MOST_WEIGHT = 1e12
@@ -73,6 +78,8 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
         with (place / TEXTS_FILE).open("w", encoding="utf-8") as file:
             for text in support.examples:
                 file.write(json.dumps(text, ensure_ascii=False) + "\n")
+    if isinstance(predictor, RankingPredictor):
+        predictor.save_judged(place)
     (place / "README.md").write_text(card(facts, support), "utf-8")
 
 
@@ -124,6 +131,8 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         _require_one_score_per_class(predictor)
         return predictor
     settings = facts.settings
+    if isinstance(settings, RankingSettings):
+        return _ranker(folder, facts, layout, settings, device, trainable)
     if not isinstance(settings, CPTuningSettings):
         raise ValueError(f"it is of the method {facts.method} and has no {HEAD_FILE}")
     support = _read_support(folder, layout.template.is_pair, facts.label_space)
@@ -148,6 +157,32 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         predictor = MultiLabelPredictor(**answering, calibration=calibration)
     _require_comparable(predictor)
     return predictor.with_added(read_added(folder))
+
+
+def _ranker(
+    folder: Path,
+    facts: ModelFacts,
+    layout: Layout,
+    settings: RankingSettings,
+    device: str,
+    trainable: bool,
+) -> RankingPredictor:
+    support = _read_support(folder, False, facts.label_space)
+    encoder = SentenceEncoder(_encoder(folder, layout, settings, device, trainable))
+    width = encoder.embed(Examples(("a",))).shape[1]
+    tuned, pair = load_judged(folder, width, settings.tuned_weight, settings.pair_weight)
+    predictor = RankingPredictor(
+        replace(encoder, tuned=tuned),
+        support.searched(settings.index),
+        facts.label_space,
+        inference="knn",
+        k=1,
+        temperature=facts.temperature,
+        pair=pair,
+        rerank=settings.rerank,
+    )
+    _require_comparable(predictor)
+    return predictor
 
 
 def _require_one_score_per_class(predictor: Predictor) -> None:
@@ -211,9 +246,12 @@ def _examples(texts: list[Any], pair: bool) -> Examples:
     return Examples(tuple(a for a, _ in texts), tuple(b for _, b in texts))
 
 
+_Settings = CPTuningSettings | RankingSettings
+
+
 def _encoder(
-    folder: Path, layout: Layout, settings: CPTuningSettings, device: str, trainable: bool
-) -> Encoder:
+    folder: Path, layout: Layout, settings: _Settings, device: str, trainable: bool
+) -> "GraphEncoder | TextEncoder":
     if (folder / ONNX_FILE).exists():
         return _onnx_encoder(folder / ONNX_FILE, layout, settings)
     needs_torch = device not in ("auto", "cpu") or (trainable and _has_torch())
@@ -229,7 +267,7 @@ def _encoder(
     )
 
 
-def _is_embedded(folder: Path, settings: CPTuningSettings) -> bool:
+def _is_embedded(folder: Path, settings: _Settings) -> bool:
     """Whether the package's graph computes what the model reads."""
     is_read = settings.features == "head" and settings.pooling in ("auto", "mask")
     return is_read and has_embedded_architecture(folder / BACKBONE_FOLDER)
@@ -244,7 +282,7 @@ def _has_torch() -> bool:
     return True
 
 
-def _onnx_encoder(path: Path, layout: Layout, settings: CPTuningSettings) -> OnnxEncoder:
+def _onnx_encoder(path: Path, layout: Layout, settings: _Settings) -> OnnxEncoder:
     """An exported graph, and how what it gives is joined, if it is not."""
     if not (path.parent / VIEWS_FILE).exists():
         return OnnxEncoder(layout, path)
