@@ -35,11 +35,11 @@ def stand_still_after(pattern: str, times: int) -> None:
         left -= Path(target).match(pattern)
         if left or not Path(target).match(pattern):
             return replace(self, target)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         moved = replace(self, target)
         while not signal.sigpending():
             time.sleep(0.01)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
         return moved
 
     Path.replace = held  # type: ignore[method-assign, assignment]

@@ -310,7 +310,16 @@ def test_long_texts_are_shortened_with_a_warning(classifier, caplog):
         ({"template": "{a} ? [MASK] {b}"}, "pairs"),
         ({"max_length": 8, "template": "{a} one two three four five six [MASK]"}, "no room"),
         ({"device": "warp-drive"}, "device"),
-        ({"random_state": -1}, "not negative"),
+        ({"random_state": -1}, "from 0 to 4294967295"),
+        ({"random_state": 2**32}, "from 0 to 4294967295"),
+        ({"preset": ["default"]}, "no preset"),
+        ({"callbacks": 5}, "callbacks is 5"),
+        ({"device": None}, "device None"),
+        ({"device": "meta"}, "device 'meta'"),
+        ({"device": ["cpu"]}, "not available"),
+        ({"learning_rate": float("inf")}, "finite"),
+        ({"temperature": float("nan")}, "finite"),
+        ({"steps": 10**30}, "at most 2147483647"),
     ],
 )
 def test_wrong_parameters_get_one_sentence_when_fit_is_called(
@@ -320,6 +329,17 @@ def test_wrong_parameters_get_one_sentence_when_fit_is_called(
     classifier.set_params(**parameters)
     with pytest.raises(CPTuningError, match=sentence):
         classifier.fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "a", None, True])
+def test_a_number_of_reasons_that_is_none_is_refused(fitted, k):
+    with pytest.raises(CPTuningError, match="k is"):
+        fitted.explain(TEXTS, k)
+
+
+def test_half_a_surrogate_pair_in_a_label_is_refused_before_the_training(classifier):
+    with pytest.raises(CPTuningError, match="label in row 2 contains half of a surrogate pair"):
+        classifier.fit(["a", "b"], ["x", "\ud800"])
 
 
 def test_dev_labels_that_training_does_not_have_are_refused(classifier):

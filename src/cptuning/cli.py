@@ -34,6 +34,11 @@ from cptuning.extras import needed_for
 # The shell's exit codes for SIGINT and SIGPIPE.
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 _USER_ERROR = 2
+# What a file or folder can be to blame for, and not the program.
+_OF_THE_PLACE = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EFBIG),
+)
 
 
 class _Commands(TyperGroup):
@@ -44,7 +49,8 @@ class _Commands(TyperGroup):
         try:
             with needed_for("This"):
                 result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # It was closed, as by >&- in a shell.
+                sys.stdout.flush()
             return result
         except CPTuningError as error:
             say(f"error: {error}")
@@ -57,9 +63,16 @@ class _Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_BROKEN_PIPE) from None
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                say("error: There is no space left on the disk: free some and try again.")
+            elif error.errno in _OF_THE_PLACE:
+                what = "A file or folder" if error.filename is None else error.filename
+                say(f"error: {what} can't be used: {error.strerror}.")
+            else:
                 raise
-            say("error: There is no space left on the disk: free some and try again.")
+            raise typer.Exit(_USER_ERROR) from None
+        except MemoryError:
+            say("error: There is not enough memory: give fewer or shorter texts at once.")
             raise typer.Exit(_USER_ERROR) from None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningRanker, TextClassifier
+from cptuning.files.places import as_path
 from cptuning.inference.ranking import RankingPredictor
 from cptuning.storage import LoadedModel, load_model
 
@@ -62,7 +63,7 @@ def load(folder: str | Path, device: str = "auto") -> Any:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(Path(folder), device, trainable=True)
+    model = load_model(as_path(folder, "folder"), device, trainable=True)
     facts = model.facts
     try:
         if facts.method == CPTuningRanker.method:

@@ -3,12 +3,18 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import ceil
+from math import ceil, isfinite
 from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, Self, TypeVar
 
 from cptuning.errors import CPTuningError
+
+LARGEST_SEED = 2**32 - 1
+"""The largest seed that numpy and scikit-learn take."""
+
+# The largest whole number that a setting may be: no count of steps or tokens is larger.
+_LARGEST_NUMBER = 2**31 - 1
 
 
 def setting(
@@ -126,7 +132,7 @@ def resolve_preset(
 
     ``pooled`` examples are read as they are, without words around them.
     """
-    if preset not in presets:
+    if not isinstance(preset, str) or preset not in presets:
         raise CPTuningError(f"There is no preset {preset!r}: choose one of {', '.join(presets)}.")
     if "steps" in changes:  # Whoever names a number of steps means that number.
         changes.setdefault("epochs", 0)
@@ -175,8 +181,19 @@ def _check_kind(field: "dataclasses.Field[Any]", value: Any) -> None:
     # True is a number to Python, and a slip to everybody else.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")
+    if isinstance(value, Real) and not _is_sensible(value):
+        raise CPTuningError(
+            f"{field.name} is {value}: it must be a finite number, and at most {_LARGEST_NUMBER} "
+            "if it is a whole one."
+        )
     if isinstance(value, list | tuple) and not all(isinstance(one, str) for one in value):
         raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")
+
+
+def _is_sensible(value: Real) -> bool:
+    if isinstance(value, Integral):
+        return abs(int(value)) <= _LARGEST_NUMBER
+    return isfinite(float(value))
 
 
 def _check_bounds(field: "dataclasses.Field[Any]", value: Any) -> None:

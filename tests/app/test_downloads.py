@@ -9,7 +9,7 @@ from tests.app.conftest import GOOD
 
 import cptuning
 from cptuning.app import downloads
-from cptuning.app.user_examples import Example, examples_from_file
+from cptuning.app.user_examples import Example, TableColumns, examples_from_file
 from cptuning.errors import CPTuningError
 
 
@@ -64,11 +64,20 @@ def test_a_file_without_an_ending_is_refused(trained, tmp_path):
         downloads.classified_file(trained, path)
 
 
+def test_a_table_is_read_by_the_chosen_columns(trained, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("what a joy;1\nwhat a bore;2\n")
+    columns = TableColumns("column 1", header=False)
+    target, _ = downloads.classified_file(trained, path, columns)
+    assert [row["column 2"] for row in rows_of(target)] == ["1", "2"]
+
+
 def test_suggestions_wait_for_their_labels(trained, tmp_path):
     path = tmp_path / "pool.csv"
-    path.write_text(f"text\nso so\n{GOOD[0]}\nthe train is red\n")
-    found = trained.suggest(path, 5)
-    rows = rows_of(downloads.suggestions_file(trained, found))
+    path.write_text(f"id,text\n7,so so\n8,{GOOD[0]}\n9,the train is red\n")
+    pool, found = trained.suggest(path, 5)
+    rows = rows_of(downloads.suggestions_file(trained, pool, found))
+    assert sorted(row["id"] for row in rows) == ["7", "9"]
     assert sorted(row["text"] for row in rows) == ["so so", "the train is red"]
     assert all(row["label"] == "" for row in rows)
 
@@ -82,7 +91,7 @@ def test_the_model_is_used_as_the_code_says(trained, tmp_path, monkeypatch, caps
         archive.extractall(tmp_path)
     monkeypatch.chdir(tmp_path)
     exec(downloads.python_code(trained))
-    assert "Evidence(" in capsys.readouterr().out
+    assert "because it is similar to" in capsys.readouterr().out
     assert cptuning.load("model").classes_.tolist() == ["bad", "good"]
 
 

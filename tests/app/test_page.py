@@ -133,11 +133,32 @@ class TestExamples:
         expect(page.get_by_text("Line 1 has no label")).to_be_visible()
         expect(page.locator("#lines textarea")).to_have_value("a line <i>without</i> a label")
 
-    def test_a_file_is_read(self, page, tmp_path):
+    def test_an_ordinary_spreadsheet_is_previewed_and_its_columns_are_chosen(self, page, tmp_path):
         path = tmp_path / "films.csv"
-        path.write_text("text,label\n" + "\n".join(f'"{e.text}",{e.label}' for e in FILMS))
+        lines = ["Nr;Was gesagt wurde;Größe", *(f'1;"{e.text}";{e.label}' for e in FILMS)]
+        path.write_bytes("\n".join(lines).encode("cp1252"))
         page.locator("#examples-file input").set_input_files(path)
+        preview = page.locator("#examples-file-preview")
+        expect(preview).to_contain_text(GOOD[0])
+        expect(page.locator("#examples-file-text input")).to_have_value("Was gesagt wurde")
+        choose_label(page, "#examples-file-label", "Was gesagt wurde")
+        page.locator("#examples-file-go").click()
+        problem = page.locator("#examples-file-problem")
+        expect(problem).to_contain_text("'Was gesagt wurde' is chosen twice")
+        choose_label(page, "#examples-file-label", "Größe")
+        expect(preview.locator("th").last).to_have_text("Größe label")
+        page.locator("#examples-file-go").click()
         expect(page.locator("#check")).to_contain_text("8 examples in 2 classes")
+        expect(problem).to_contain_text("8 examples added from films.csv.")
+        expect(preview).not_to_be_visible()
+
+    def test_a_file_that_cannot_be_read_is_called_by_its_name_in_its_place(self, page, tmp_path):
+        path = tmp_path / "broken.xlsx"
+        path.write_text("no spreadsheet")
+        page.locator("#examples-file input").set_input_files(path)
+        problem = page.locator("#examples-file-problem")
+        expect(problem).to_contain_text("broken.xlsx is not a valid XLSX file")
+        expect(problem).not_to_contain_text("/broken.xlsx")
 
     def test_a_sample_is_one_click_away(self, page):
         page.locator("#sample").click()
@@ -395,22 +416,32 @@ class TestFiles:
         return path
 
     def test_a_file_comes_back_classified_and_harmless(self, page, pool, tmp_path):
-        page.locator("#to-classify input").set_input_files(pool)
+        page.locator("#to-classify input").first.set_input_files(pool)
+        page.locator("#to-classify-go").click()
         expect(page.locator("#classified-rows tbody tr")).to_have_count(3)
         path = saved(page, "#classified a[download]", tmp_path)
         rows = list(csv.DictReader(path.read_text("utf-8").splitlines()))
         assert [row["text"] for row in rows] == ["'=1+1", "so so", "the train is red"]
         assert {row["prediction"] for row in rows} <= {"good", "bad", "unknown"}
 
+    def test_a_file_that_fails_leaves_no_answers_of_the_one_before(self, page, pool, tmp_path):
+        page.locator("#to-classify input").first.set_input_files(pool)
+        page.locator("#to-classify-go").click()
+        expect(page.locator("#classified a[download]")).to_be_visible()
+        bad = tmp_path / "bad.csv"
+        bad.write_text('text,note\n"never closed,1\n')
+        page.locator("#to-classify").get_by_label("Clear").click()
+        expect(page.locator("#classified-rows table")).to_have_count(0)
+        page.locator("#to-classify input").first.set_input_files(bad)
+        expect(page.locator("#to-classify-problem")).to_contain_text("bad.csv, line 2: the quotes")
+        expect(page.locator("#classified")).not_to_be_visible()
+
     def test_the_texts_to_label_next_are_told(self, page, pool, tmp_path):
-        page.locator("#suggest").click()
-        expect(page.get_by_text("Upload a file with unlabelled texts first.")).to_be_visible()
-        page.locator("#pool input").set_input_files(pool)
-        page.locator("#pool").get_by_text("pool").first.wait_for()
-        page.locator("#suggest").click()
+        page.locator("#pool input").first.set_input_files(pool)
+        page.locator("#pool-go").click()
         expect(page.locator("#suggestions tbody tr")).to_have_count(3)
         path = saved(page, "#to-fill a[download]", tmp_path)
-        assert path.read_text().startswith("text,label,guess\n")
+        assert path.read_text().startswith("id,text,label,guess\n")
 
     def test_the_model_and_its_code_are_taken_away(self, page, tmp_path):
         expect(page.locator("#code")).to_contain_text('cptuning.load("model")')

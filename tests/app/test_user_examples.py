@@ -5,9 +5,11 @@ import pytest
 
 from cptuning.app.user_examples import (
     Example,
+    TableColumns,
     examples_and_labels,
     examples_from_file,
     parse_pasted,
+    preview_file,
     sample_examples,
 )
 from cptuning.errors import CPTuningError
@@ -31,6 +33,7 @@ def test_a_pasted_table_is_read_by_its_header():
         Example("one, two", "x"),
         Example("three", "y"),
     ]
+    assert parse_pasted("Message\tTeam\nhello\tdesk") == [Example("hello", "desk")]
     assert parse_pasted("text_a\ttext_b\tlabel\na\tb\tsame") == [Example(("a", "b"), "same")]
 
 
@@ -54,6 +57,19 @@ def test_a_file_is_called_by_its_own_name(tmp_path):
     path.write_text("text\nhello\n")
     with pytest.raises(CPTuningError, match=r"^mine\.csv has no column 'label'"):
         examples_from_file(path)
+
+
+def test_a_file_is_read_by_the_chosen_columns(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("id;words;kind\n1;hello;greeting\n2;bye;farewell\n")
+    preview = preview_file(path)
+    assert (preview.guess.label, preview.has_header) == (None, True)
+    columns = TableColumns("words", label="kind", header=True)
+    assert examples_from_file(path, columns)[0] == Example("hello", "greeting")
+    with pytest.raises(CPTuningError, match="'words' is chosen twice"):
+        examples_from_file(path, TableColumns("words", label="words"))
+    with pytest.raises(CPTuningError, match="Choose the column that holds the labels"):
+        examples_from_file(path, TableColumns("words"))
 
 
 def test_excel_files_are_read(tmp_path):

@@ -49,6 +49,50 @@ def test_a_closed_standard_output_is_told_in_one_sentence(model, films):
     assert done.stderr == "error: Standard output is closed: name a file with --output.\n"
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_harm_no_command(pair_model, pairs, tmp_path, closed):
+    """A file that is opened must not take the place of standard output."""
+    out = tmp_path / "out.csv"
+    for words in (("info", pair_model), ("predict", pair_model, pairs, "--output", out)):
+        command = [sys.executable, "-m", "cptuning", *map(str, words)]
+        done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True)
+        assert done.returncode == 0, done.stderr
+    assert len(out.read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("fit", "{films}", "--output", "{long}"), "{long} can't be written: File name too long."),
+        (("info", "{long}"), "{long} can't be read: File name too long."),
+        (("evaluate", "{model}", "{films}", "--report", "{long}"), "File name too long."),
+        (("predict", "{model}", "{films}", "--output", "{long}.csv"), "File name too long."),
+        (("predict", "{model}", "{long}.csv"), "File name too long."),
+        (("export", "{model}", "--output", "{long}"), "File name too long."),
+    ],
+)
+def test_a_name_that_is_too_long_is_one_sentence(run, films, pair_model, tmp_path, words, sentence):
+    places = {"films": films, "model": pair_model, "long": tmp_path / ("x" * 300)}
+    result = run(*(word.format(**places) for word in words))
+    assert result.exit_code == 2, result.output
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert line.endswith(sentence.format(**places))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_memory_is_one_sentence(run, monkeypatch):
+    def needs_more(folder):
+        raise MemoryError
+
+    monkeypatch.setattr("cptuning.storage.read_facts", needs_more)
+    result = run("info", "somewhere")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: There is not enough memory: give fewer or shorter texts at once.\n",
+    )
+
+
 def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout.strip() == f"cptuning {cptuning.__version__}"
 

@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,72 @@ def test_a_row_stands_where_it_begins(tmp_path):
 def test_a_text_of_a_megabyte_is_read(tmp_path):
     text = "long " * 250_000
     assert rows_in(written(tmp_path / "t.csv", f"text\n{text}\n")) == [{"text": text}]
+
+
+BEFORE = {"csv": "text\n", "tsv": "text\n", "jsonl": ""}
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("suffix", BEFORE)
+def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch, suffix, encoding, end):
+    monkeypatch.setenv("CPTUNING_LONGEST_LINE", "1000")
+    text = BEFORE[suffix] + '"' + "x" * 2000 + '"' + end
+    path = written(tmp_path / f"t.{suffix}", text.encode(encoding))
+    with pytest.raises(CPTuningError, match=r"is longer than 1000 bytes: .*CPTUNING_LONGEST_LINE"):
+        rows_in(path)
+    monkeypatch.setenv("CPTUNING_LONGEST_LINE", "3000")
+    if suffix != "jsonl":
+        assert rows_in(path, header=True) == [{"text": "x" * 2000}]
+
+
+def test_a_cell_of_too_many_lines_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("CPTUNING_LONGEST_LINE", "1000")
+    path = written(tmp_path / "t.csv", 'text\n"' + "words\n" * 300 + '"\n')
+    with pytest.raises(CPTuningError, match="line 2: a cell is longer than 1000 bytes"):
+        rows_in(path)
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "many", "", "1e3", "9" * 30])
+def test_a_limit_that_is_none_is_refused(tmp_path, monkeypatch, limit):
+    monkeypatch.setenv("CPTUNING_LONGEST_LINE", limit)
+    with pytest.raises(CPTuningError, match="give a number of bytes"):
+        rows_in(written(tmp_path / "t.csv", "text\na\n"))
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_line_of_a_gigabyte_in_a_small_archive_takes_no_gigabyte(tmp_path, stored):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"text\n")
+        for _ in range(250):
+            file.write(b"x" * 1_000_000 if stored else b"\0" * 1_000_000)
+    code = """
+import resource, sys
+from cptuning.data.parsing import records
+resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
+try:
+    list(records(sys.argv[1]))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert ran.stdout.startswith("CPTuningError"), ran.stderr
+    assert "line 2 is longer than 64000000 bytes" in ran.stdout
+
+
+def test_pipes_and_devices_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "zero.csv"):
+        with pytest.raises(CPTuningError, match="pipe or a device, not a file: pass a stream"):
+            rows_in(tmp_path / name)
+
+
+def test_closed_standard_input_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CPTuningError, match="Standard input is closed"):
+        rows_in("-")
 
 
 def test_rows_come_before_the_file_is_read_to_its_end(tmp_path):

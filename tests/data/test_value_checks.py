@@ -55,6 +55,11 @@ def test_a_label_must_be_hashable():
     assert "list, which is not hashable" in label_problem([1])
 
 
+def test_a_label_must_be_what_can_be_written():
+    assert label_problem("\ud83d") == "contains half of a surrogate pair, which is not valid"
+    assert label_problem("\U0001f600") is None
+
+
 def test_long_lists_and_long_values_are_cut():
     assert shortlist(range(20), limit=2) == "0, 1 and 18 more"
     assert len(shortlist(["x" * 1000])) < 100

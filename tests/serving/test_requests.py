@@ -79,6 +79,8 @@ def test_a_body_that_is_not_what_is_asked_for(server, body, words):
         (["a", 10**30], "label in row 2"),
         (["a", "\ud800"], "label in row 2"),
         (["a", "x" * 1001], "label in row 2"),
+        (["a", ""], "label in row 2"),
+        (["a", " \t"], "label in row 2"),
         ([1, True], "of different types"),
     ],
 )

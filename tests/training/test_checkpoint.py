@@ -8,7 +8,12 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from cptuning.training.checkpoint import Checkpoint, Checkpointer, CheckpointFolder
+from cptuning.training.checkpoint import (
+    Checkpoint,
+    Checkpointer,
+    CheckpointFolder,
+    Terminated,
+)
 
 
 def keeper_in(folder, fingerprint="mark", **more):
@@ -109,7 +114,7 @@ def test_ctrl_c_waits_for_the_state_and_a_second_one_does_not(tmp_path):
     reached = []
 
     def interrupted_twice():
-        with keeper.holding_interrupts():
+        with keeper.holding_signals():
             signal.raise_signal(signal.SIGINT)
             reached.append(keeper.is_due())
             signal.raise_signal(signal.SIGINT)
@@ -123,8 +128,25 @@ def test_ctrl_c_waits_for_the_state_and_a_second_one_does_not(tmp_path):
 
 def test_ctrl_c_in_a_run_that_ends_anyway_is_not_forgotten(tmp_path):
     keeper = keeper_in(tmp_path)
-    with pytest.raises(KeyboardInterrupt), keeper.holding_interrupts():
+    with pytest.raises(KeyboardInterrupt), keeper.holding_signals():
         signal.raise_signal(signal.SIGINT)
+
+
+def test_sigterm_waits_for_the_state_and_ends_the_process_with_143(tmp_path):
+    keeper = keeper_in(tmp_path, seconds=3600)
+    reached = []
+
+    def terminated():
+        with keeper.holding_signals():
+            signal.raise_signal(signal.SIGTERM)
+            # A second one would end it at once.
+            reached.append((keeper.is_due(), signal.getsignal(signal.SIGTERM)))
+
+    with pytest.raises(Terminated) as ended:
+        terminated()
+    assert reached == [(True, signal.SIG_DFL)]
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_another_handler_of_ctrl_c_is_left_alone(tmp_path):
@@ -132,10 +154,10 @@ def test_another_handler_of_ctrl_c_is_left_alone(tmp_path):
     usual = signal.signal(signal.SIGINT, lambda *_: heard.append("mine"))
     try:
         keeper = keeper_in(tmp_path)
-        with keeper.holding_interrupts():
+        with keeper.holding_signals():
             signal.raise_signal(signal.SIGINT)
         assert heard == ["mine"]
-        assert not keeper.interrupted
+        assert keeper.stopped_by is None
     finally:
         signal.signal(signal.SIGINT, usual)
 

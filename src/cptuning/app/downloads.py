@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.app.session import Session
-from cptuning.app.user_examples import Text, without_folder
-from cptuning.data import iter_tables, open_writer
+from cptuning.app.user_examples import AS_NAMED, TableColumns, Text, tables_in, without_folder
+from cptuning.data import Table, open_writer
 from cptuning.errors import CPTuningError
 from cptuning.inference import Suggestion
 from cptuning.reporting.prediction_columns import PredictionColumns
@@ -18,7 +18,9 @@ from cptuning.reporting.prediction_columns import PredictionColumns
 _CHUNK = 256
 
 
-def classified_file(session: Session, path: str | Path) -> tuple[Path, list[dict[str, Any]]]:
+def classified_file(
+    session: Session, path: str | Path, columns: TableColumns = AS_NAMED
+) -> tuple[Path, list[dict[str, Any]]]:
     """A copy of the file, in its format, with predictions for its texts; and the first rows."""
     predictor = session.model().predictor_
     source = Path(path)
@@ -28,7 +30,7 @@ def classified_file(session: Session, path: str | Path) -> tuple[Path, list[dict
     first: list[dict[str, Any]] = []
     try:
         with open_writer(target, safe_cells=True) as writer:
-            for table in iter_tables(source, chunk=_CHUNK):
+            for table in tables_in(source, columns, chunk=_CHUNK):
                 predictor.examples(table.examples)  # Checks that they are texts, or pairs.
                 rows = answers.rows(table, source.name)
                 writer.write(rows)
@@ -38,10 +40,25 @@ def classified_file(session: Session, path: str | Path) -> tuple[Path, list[dict
     return target, first
 
 
-def suggestions_file(session: Session, found: Sequence[Suggestion]) -> Path:
-    """A table of these texts with an empty label column to fill in."""
-    rows = [{**_columns(s.text), "label": "", "guess": s.guess} for s in found]
+def suggestions_file(session: Session, pool: Table, found: Sequence[Suggestion]) -> Path:
+    """The rows of these texts, with all their columns, and a label column to fill in."""
+    rows = []
+    for suggestion in found:
+        row = pool.rows[suggestion.row]
+        label, guess = _free("label", row), _free("guess", row)
+        rows.append({**row, label: "", guess: suggestion.guess})
     return _table(session.file("label-next.csv"), rows)
+
+
+def _free(name: str, row: dict[str, Any]) -> str:
+    """A name for a new column of a row: the given one, or one like it.
+
+    >>> _free("label", {"text": "a", "label": "b"})
+    'new label'
+    """
+    while name in row:
+        name = f"new {name}"
+    return name
 
 
 def examples_file(session: Session) -> Path:

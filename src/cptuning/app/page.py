@@ -70,6 +70,22 @@ class PageWiring:
         self._actions.append(event)
         return event
 
+    def listen(
+        self,
+        trigger: Any,
+        action: Callable[..., Any],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+    ) -> None:
+        """The same for an action that changes nothing of the session."""
+        trigger(
+            _with_error_messages(action),
+            [self.session, *inputs],
+            list(outputs),
+            show_progress="hidden",
+            api_visibility="private",
+        )
+
     def connect(self, page: gr.Blocks) -> None:
         """Update all components when the page loads and after each action."""
         # The unchanged session is an output too: that is how Gradio knows that it is still in use.

@@ -12,8 +12,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
 from cptuning.app.checks import ExamplesCheck, repeated_places
 from cptuning.app.review import EmbeddingMap, Review
-from cptuning.app.user_examples import Example, Text, examples_and_labels, without_folder
-from cptuning.data import Examples, LabelledData, read_table
+from cptuning.app.user_examples import (
+    AS_NAMED,
+    Example,
+    TableColumns,
+    Text,
+    examples_and_labels,
+    tables_in,
+    without_folder,
+)
+from cptuning.data import Examples, LabelledData, Table
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
 from cptuning.inference import UNKNOWN, Reasons, Suggestion, suggestions
@@ -317,16 +325,19 @@ class Session:
             self._map = list(self.examples), EmbeddingMap.of(model.predictor_.support.embeddings)
         return self._map[1]
 
-    def suggest(self, pool: str | Path | None, n: int) -> list[Suggestion]:
-        """The texts of a file that should be labelled next."""
+    def suggest(
+        self, pool: str | Path | None, n: int, columns: TableColumns = AS_NAMED
+    ) -> tuple[Table, list[Suggestion]]:
+        """The rows of a file, and which of its texts should be labelled next."""
         predictor = self.model().predictor_
         if pool is None:
             raise CPTuningError("Upload a file with unlabelled texts first.")
+        [table] = tables_in(pool, columns)
         try:
-            examples = predictor.examples(read_table(pool).examples)
+            examples = predictor.examples(table.examples)
         except CPTuningError as error:
             raise without_folder(error, pool) from error
-        return suggestions(predictor, examples, n)
+        return table, suggestions(predictor, examples, n)
 
     @_exclusive
     def file(self, name: str) -> Path:

@@ -1,11 +1,16 @@
 """Labelled examples from a visitor: pasted lines, uploaded files, or a sample of the package."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cptuning.data import Examples, Table, read_table
+from cptuning.data import Examples, Table, iter_tables, preview_table, read_table
+from cptuning.data.detection import LABEL_NAMES, TEXT_NAMES, ColumnGuess
+from cptuning.data.formats import table_format
 from cptuning.data.sample_data import read_sample
 from cptuning.errors import CPTuningError
 
@@ -13,6 +18,9 @@ Text = str | tuple[str, str]
 
 SAMPLES = ("messages", "same_question")
 """The names of the sample data sets in the package: single texts, and pairs."""
+
+# The formats whose first row may be one of the examples.
+_WITH_HEADER = ("csv", "tsv", "xlsx")
 
 
 class Example(NamedTuple):
@@ -72,8 +80,8 @@ def parse_pasted(content: str) -> list[Example]:
 def _header_kind(line: str) -> str | None:
     """The suffix of the format whose header this line is, or None if it is not a header."""
     for suffix, separator in ((".tsv", "\t"), (".csv", ",")):
-        names = {name.strip().strip('"').lower() for name in line.split(separator)}
-        if "label" in names and names & {"text", "text_a"}:
+        names = {name.strip().strip('"').casefold() for name in line.split(separator)}
+        if names & set(LABEL_NAMES) and names & {*TEXT_NAMES, "text_a"}:
             return suffix
     return None
 
@@ -101,10 +109,73 @@ def _example(number: int, line: str) -> Example:
     return Example(parts[0] if len(parts) == 2 else (parts[0], parts[1]), parts[-1])
 
 
-def examples_from_file(path: str | Path) -> list[Example]:
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns to read from a table; None: as its names say."""
+
+    text: str | None = None
+    second: str | None = None
+    label: str | None = None
+    header: bool | None = None
+    """Whether the first row names the columns; None guesses."""
+
+
+AS_NAMED = TableColumns()
+
+
+@dataclass(frozen=True)
+class FilePreview:
+    """The first rows of an uploaded file, and what its columns seem to be."""
+
+    rows: list[dict[str, Any]]
+    guess: ColumnGuess
+    has_header: bool
+    can_lack_header: bool
+
+
+def preview_file(path: str | Path, header: bool | None = None) -> FilePreview:
+    """The first rows of a file, with a guess at its columns."""
+    with _without_folder(path):
+        can_lack_header = table_format(path) in _WITH_HEADER
+        preview = preview_table(path, header if can_lack_header else None)
+    return FilePreview(preview.rows, preview.guess, preview.has_header, can_lack_header)
+
+
+def tables_in(
+    path: str | Path, columns: TableColumns, *, need_label: bool = False, chunk: int = sys.maxsize
+) -> Iterator[Table]:
+    """The rows of a file, read by these columns, in chunks."""
+    chosen = [column for column in (columns.text, columns.second, columns.label) if column]
+    if len(set(chosen)) < len(chosen):
+        raise CPTuningError(
+            f"The column {chosen[-1]!r} is chosen twice: choose another for one of them."
+        )
+    if need_label and columns.text and not columns.label:
+        raise CPTuningError("Choose the column that holds the labels.")
+    with _without_folder(path):
+        has_header = columns.header if table_format(path) in _WITH_HEADER else None
+        yield from iter_tables(
+            path,
+            chunk=chunk,
+            text=columns.text,
+            text_b=columns.second,
+            label=columns.label,
+            need_label=need_label,
+            header=has_header,
+        )
+
+
+def examples_from_file(path: str | Path, columns: TableColumns = AS_NAMED) -> list[Example]:
     """The examples in a CSV, TSV, JSONL, Parquet or Excel file."""
+    [table] = tables_in(path, columns, need_label=True)
+    return examples_from_table(table)
+
+
+@contextmanager
+def _without_folder(path: str | Path) -> Iterator[None]:
+    """Errors without the server's folder in front of the file name."""
     try:
-        return examples_from_table(read_table(path, need_label=True))
+        yield
     except CPTuningError as error:
         raise without_folder(error, path) from error
 

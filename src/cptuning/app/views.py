@@ -8,7 +8,7 @@ from cptuning.app.background_job import Progress
 from cptuning.app.checks import FEW, ExamplesCheck
 from cptuning.app.review import EmbeddingMap, HeldOutAnswer, Review
 from cptuning.app.session import ExplainedAnswer
-from cptuning.app.user_examples import Example, Text
+from cptuning.app.user_examples import Example, TableColumns, Text
 from cptuning.inference import Evidence, Suggestion
 from cptuning.reporting.figures import class_colour, confusion_svg, curve_svg
 from cptuning.reporting.formatting import format_duration
@@ -17,6 +17,7 @@ from cptuning.reporting.learning_curve import LearningCurve
 
 _MOST_NAMED = 3
 _MOST_ROWS_SHOWN = 10
+_ROWS_PREVIEWED = 4
 
 
 def text_view(text: Text, longest: int = 300) -> str:
@@ -37,6 +38,15 @@ def plain_view(text: Text) -> str:
     'a | b'
     """
     return text if isinstance(text, str) else " | ".join(text)
+
+
+def many(n: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> many(1, "example"), many(2, "example")
+    ('1 example', '2 examples')
+    """
+    return f"1 {thing}" if n == 1 else f"{n} {thing}s"
 
 
 def note(message: str, kind: str = "info") -> str:
@@ -60,7 +70,7 @@ def check_view(check: ExamplesCheck) -> str:
         f'background:{class_colour(number)}"></span></span><span class="n">{n}</span></div>'
         for number, (label, n) in enumerate(check.counts.items())
     )
-    headline = f"<p class='headline'>{_many(total, 'example')} in {_classes(len(check.counts))}</p>"
+    headline = f"<p class='headline'>{many(total, 'example')} in {_classes(len(check.counts))}</p>"
     return headline + f'<div class="counts">{bars}</div>' + "".join(_findings(check))
 
 
@@ -69,14 +79,14 @@ def _findings(check: ExamplesCheck) -> list[str]:
     if check.repeated:
         verb = "repeats" if check.repeated == 1 else "repeat"
         found.append(
-            note(f"{_many(check.repeated, 'example')} {verb} another, text and label.", "warn")
+            note(f"{many(check.repeated, 'example')} {verb} another, text and label.", "warn")
         )
     for text, labels in list(check.contradictions.items())[:_MOST_NAMED]:
         under = " and ".join(f"<b>{escape(label)}</b>" for label in labels)
         found.append(f'<p class="note warn">{text_view(text, 120)} has the labels {under}.</p>')
     more = len(check.contradictions) - _MOST_NAMED
     if more > 0:
-        found.append(note(f"{_many(more, 'more text')} with several labels.", "warn"))
+        found.append(note(f"{many(more, 'more text')} with several labels.", "warn"))
     for pair in check.similar[:_MOST_NAMED]:
         found.append(note(f"Are {pair.label} and {pair.other} the same class?", "warn"))
     if len(check.counts) == 1:
@@ -122,14 +132,14 @@ def review_view(review: Review | None, changes: int = 0, training: bool = False)
     fact = (
         f"<p class='headline'>{share:.0f} % accuracy on examples it had not seen</p>"
         f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %, from "
-        f"{_many(confusion.n, 'answer')} to examples it had not seen; always answering the most "
+        f"{many(confusion.n, 'answer')} to examples it had not seen; always answering the most "
         f"frequent class would give {100 * confusion.majority:.0f} %.</p>"
     )
     if training:
         fact += note("A new model is being trained: until it is done, this is the previous one.")
     elif changes:
         fact += note(
-            f"{_many(changes, 'example')} changed since the training. The model already uses "
+            f"{many(changes, 'example')} changed since the training. The model already uses "
             "them, but these figures do not reflect them. Train again to update both.",
         )
     return fact
@@ -266,6 +276,21 @@ def rows_view(rows: Sequence[dict[str, Any]]) -> str:
     return table_html([escape(column) for column in columns], shown) + more
 
 
+def preview_view(rows: Sequence[dict[str, Any]], columns: TableColumns) -> str:
+    r"""The first rows of an uploaded table, with the use that is made of each column.
+
+    >>> preview_view([{"Message": "hi", "Team": "x"}], TableColumns("Message", None, "Team"))[:60]
+    '<div class="scroll"><table>\n<thead><tr><th>Message <b>text</'
+    """
+    use = {columns.text: "text", columns.second: "second text", columns.label: "label"}
+    names = list(rows[0])
+    header = [
+        f"{escape(name)} <b>{use[name]}</b>" if name in use else escape(name) for name in names
+    ]
+    shown = [[text_html(_cell(row.get(n)), 80) for n in names] for row in rows[:_ROWS_PREVIEWED]]
+    return table_html(header, shown)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
@@ -283,10 +308,6 @@ def suggestions_view(found: Sequence[Suggestion]) -> str:
 
 def _dot(number: int) -> str:
     return f'<i class="dot" style="background:{class_colour(number)}"></i>'
-
-
-def _many(n: int, thing: str) -> str:
-    return f"1 {thing}" if n == 1 else f"{n} {thing}s"
 
 
 def _classes(n: int) -> str:

@@ -38,6 +38,7 @@ from cptuning.backbone.sentence_folder import (
     read_sentence_folder,
 )
 from cptuning.errors import CPTuningError
+from cptuning.files.places import as_path
 from cptuning.prompting import SpecialTokens
 
 _SENTENCE_HEAD = "sentence.dense."
@@ -171,6 +172,8 @@ def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backb
     """
     if name == "embedded":
         return _load_packed(EMBEDDED, "embedded")
+    if not isinstance(name, str):
+        name = as_path(name, "backbone")
     files = find_files(name, progress)
     sentence = None
     folder = files.folder

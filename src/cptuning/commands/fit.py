@@ -132,9 +132,9 @@ def fit(
             seconds = classifier.fit_seconds(training)
             say(f"Training will take about {format_duration(seconds)}.")
         classifier.fit_prepared(training).save(output)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:  # Ctrl-C, or SIGTERM during the training.
         say(_stopped(checkpoints))
-        raise typer.Exit(130) from None
+        raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
     result = _result(classifier.training_, output, time.monotonic() - began)
     if as_json:
         print_json(result)

@@ -2,6 +2,7 @@
 
 import json
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from cptuning.backbone.catalogue import NAMES
 from cptuning.errors import CPTuningError
+from cptuning.settings import LARGEST_SEED
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
 TextColumn = Annotated[
@@ -58,7 +60,10 @@ Preset = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        metavar="N", min=0, help="The random seed; on a CPU, the same seed gives the same model."
+        metavar="N",
+        min=0,
+        max=LARGEST_SEED,
+        help="The random seed; on a CPU, the same seed gives the same model.",
     ),
 ]
 UnknownThreshold = Annotated[
@@ -104,6 +109,13 @@ _NOT_SET = (
     "class_weight",
     "class_prior",
 )
+
+
+def finite(number: float) -> float:
+    """Refuse NaN, which is within all bounds that Typer checks."""
+    if not isfinite(number):
+        raise typer.BadParameter(f"{number} is not a finite number.")
+    return number
 
 
 def parse_settings(given: list[str] | None, method: str = "cp-tuning") -> dict[str, Any]:

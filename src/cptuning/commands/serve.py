@@ -42,7 +42,11 @@ def serve(
     batch_wait: Annotated[
         float,
         typer.Option(
-            metavar="MS", min=0, help="How long a request waits for others to batch with."
+            metavar="MS",
+            min=0,
+            max=10_000,
+            callback=options.finite,
+            help="How long a request waits for others to batch with.",
         ),
     ] = 1000 * _DEFAULTS.batch_wait,
     queue: Annotated[
@@ -53,7 +57,13 @@ def serve(
     ] = _DEFAULTS.queue_rows,
     timeout: Annotated[
         float,
-        typer.Option(metavar="S", min=0.1, help="The timeout of a request and of its answer."),
+        typer.Option(
+            metavar="S",
+            min=0.1,
+            max=86_400,
+            callback=options.finite,
+            help="The timeout of a request and of its answer.",
+        ),
     ] = _DEFAULTS.seconds,
     max_texts: Annotated[
         int, typer.Option(metavar="N", min=1, help="The maximum number of texts per request.")

@@ -208,10 +208,13 @@ def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
     if isinstance(value, str) and kind in ("csv", "tsv", "xlsx"):
         value = value.strip()
     is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
-    if isinstance(value, Label) and not is_empty:
+    problem = text_problem(value) if isinstance(value, str) else None
+    if isinstance(value, Label) and not is_empty and problem is None:
         return value
     if not need_label:
         return None
+    if problem is not None:
+        raise CPTuningError(f"{where}: the label {problem}.")
     if is_empty:
         raise CPTuningError(f"{where} has no label: give it one or remove the row.")
     raise CPTuningError(

@@ -5,12 +5,13 @@ import csv
 import gzip
 import json
 import logging
+import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import StringIO, TextIOWrapper
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -38,8 +39,11 @@ from cptuning.errors import CPTuningError
 # The place of a row and the row: ("train.csv, line 7", {"text": …}).
 Record = tuple[str, dict[str, Any]]
 
-# The largest value that fits a C long on every platform; the csv module's default is 128 kB.
-LONGEST_FIELD = 2**31 - 1
+LONGEST_LINE = 64_000_000
+"""The most bytes of a line, and characters of a cell; $CPTUNING_LONGEST_LINE raises it."""
+_LONGEST_LINE_VARIABLE = "CPTUNING_LONGEST_LINE"
+# The largest value that fits a C long on every platform, which the csv module needs.
+_LARGEST_LIMIT = 2**31 - 1
 
 _log = logging.getLogger("cptuning")
 
@@ -90,6 +94,16 @@ def records(
                 yield from _csv(lines, name, delimiter, header)
 
 
+def text_lines(path: str | Path) -> Iterator[tuple[str, str]]:
+    """The lines of a text file, which may be gzipped, with the place of each."""
+    if str(path) != STANDARD_STREAM:
+        _check_file(Path(path))
+    name = file_name(path)
+    with _reading(name, "gzip"), _opened(path) as stream:
+        for number, line in enumerate(_decoded(stream, name, "txt"), start=1):
+            yield f"{name}, line {number}", line
+
+
 def _head(path: str | Path, name: str) -> tuple[bytes, bool]:
     """The beginning of a file, none of a stream, and whether that is all of it."""
     if str(path) == STANDARD_STREAM or not can_be_sampled(path):
@@ -118,14 +132,23 @@ def _kind_of(first_line: str) -> str:
 
 
 def _check_file(path: Path) -> None:
-    if not path.exists():
-        raise CPTuningError(f"{path} does not exist: check the name and the folder.")
-    if path.is_file() and path.stat().st_size == 0:
+    try:
+        if not path.exists():
+            raise CPTuningError(f"{path} does not exist: check the name and the folder.")
+    except OSError as error:
+        raise CPTuningError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if not path.is_file():  # It may never end, or never begin.
+        raise CPTuningError(
+            f"{path} is a pipe or a device, not a file: pass a stream as standard input, with -."
+        )
+    if path.stat().st_size == 0:
         raise CPTuningError(f"{path} is empty: it needs a header and rows.")
 
 
 def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
     if str(path) == STANDARD_STREAM:
+        if sys.stdin is None:
+            raise CPTuningError("Standard input is closed: name a file.")
         return nullcontext(sys.stdin.buffer)
     if is_gzip(path):
         return cast(BinaryIO, gzip.open(path, "rb"))
@@ -155,7 +178,44 @@ def _foreign(path: str | Path, kind: str) -> Iterator[None]:
         raise CPTuningError(f"{path} is not a valid {kind} file ({first_line}).") from error
 
 
-def _decoded(stream: Iterable[bytes], name: str, kind: str) -> Iterator[str]:
+def longest_line() -> int:
+    """The most bytes of a line: longer ones are refused before they fill the memory.
+
+    >>> longest_line()
+    64000000
+    """
+    given = os.environ.get(_LONGEST_LINE_VARIABLE, str(LONGEST_LINE))
+    try:
+        most = int(given)
+    except ValueError:
+        most = 0
+    if not 0 < most <= _LARGEST_LIMIT:
+        raise CPTuningError(
+            f"{_LONGEST_LINE_VARIABLE} is {given!r}: give a number of bytes up to {_LARGEST_LIMIT}."
+        )
+    return most
+
+
+def _bounded_lines(stream: BinaryIO | TextIOWrapper, name: str) -> Iterator[Any]:
+    """The lines of a stream; one that is too long is never read whole."""
+    most = longest_line()
+    for number in count(1):
+        line = stream.readline(most + 1)
+        if not line:
+            return
+        if len(line) > most:
+            raise _too_long(f"{name}, line {number} is", most)
+        yield line
+
+
+def _too_long(what: str, most: int) -> CPTuningError:
+    return CPTuningError(
+        f"{what} longer than {most} bytes: check the quotes and the ends of lines, or set "
+        f"{_LONGEST_LINE_VARIABLE} to more."
+    )
+
+
+def _decoded(stream: BinaryIO, name: str, kind: str) -> Iterator[str]:
     """The lines as text, decoded one by one so that an error can name the line.
 
     The first line that is not ASCII decides whether a CSV or TSV file is UTF-8 or Windows-1252,
@@ -163,7 +223,7 @@ def _decoded(stream: Iterable[bytes], name: str, kind: str) -> Iterator[str]:
     """
     encoding = "utf-8"
     is_open = kind in ("csv", "tsv")
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(_bounded_lines(stream, name), start=1):
         where = f"{name}, line {number}"
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -187,7 +247,7 @@ def _decoded(stream: Iterable[bytes], name: str, kind: str) -> Iterator[str]:
 def _utf16_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a file with the byte order mark of UTF-16."""
     try:
-        yield from TextIOWrapper(stream, "utf-16", newline="\n")
+        yield from _bounded_lines(TextIOWrapper(stream, "utf-16", newline="\n"), name)
     except UnicodeDecodeError as error:
         raise CPTuningError(f"{name} is not valid UTF-16 text: save it as UTF-8.") from error
 
@@ -195,7 +255,8 @@ def _utf16_lines(stream: BinaryIO, name: str) -> Iterator[str]:
 def _csv(
     lines: Iterable[str], name: str, delimiter: str, first_is_header: bool
 ) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST_FIELD)
+    most = longest_line()
+    csv.field_size_limit(most)
     # Lines may also end with a single carriage return, as in old spreadsheets.
     physical_lines = chain.from_iterable(StringIO(line, newline="") for line in lines)
     reader = csv.reader(physical_lines, delimiter=delimiter, strict=True)
@@ -207,6 +268,8 @@ def _csv(
         except StopIteration:
             break
         except csv.Error as error:
+            if "field limit" in str(error):
+                raise _too_long(f"{where}: a cell is", most) from error
             raise CPTuningError(
                 f'{where}: the quotes do not match ({error}), write " inside a quoted text as "".'
             ) from error

@@ -64,7 +64,7 @@ def label_problem(value: object) -> str | None:
     except TypeError:
         kind = type(value).__name__
         return f"is of type {kind}, which is not hashable: use a text or a number"
-    return None
+    return text_problem(value) if isinstance(value, str) else None
 
 
 def shortlist(values: Any, limit: int = 12) -> str:

@@ -1,7 +1,7 @@
 """What every classifier shares as a scikit-learn estimator: fit, predict, score, save."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -243,6 +243,10 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             raise CPTuningError(f"folds is {self.folds!r}: cross-fitting needs at least two.")
         from cptuning.training import Callback
 
+        if self.callbacks is not None and not isinstance(self.callbacks, Collection):
+            raise CPTuningError(
+                f"callbacks is {self.callbacks!r}: give a list of cptuning.training.Callback."
+            )
         for callback in self.callbacks or ():
             if not isinstance(callback, Callback):
                 raise CPTuningError(

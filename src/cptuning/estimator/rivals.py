@@ -64,7 +64,7 @@ class WordClassifier(TextClassifier):
             return {}
         prompt = task_prompt(self.task, self.template_kind)
         changes: dict[str, Any] = {"label_words": prompt.label_words}
-        preset = self.presets.get(self.preset, {})
+        preset = self.presets.get(self.preset, {}) if isinstance(self.preset, str) else {}
         usual = default_template(pair=pair, kind=self.template_kind)
         if preset and preset["pair" if pair else "single"].template == usual:
             changes["template"] = prompt.template

@@ -14,9 +14,10 @@ from sklearn.exceptions import NotFittedError
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.inference import Predictor
 from cptuning.inference.support import FloatArray
-from cptuning.settings import Presets, TrainingSettings, resolve_preset
+from cptuning.settings import LARGEST_SEED, Presets, TrainingSettings, resolve_preset
 from cptuning.storage import OF_ONE_MACHINE, ModelFacts, load_model, save_model
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
         if isinstance(init_from, TextModel):
             encoder, training = init_from._fitted().encoder, init_from.training_
         else:
-            model = load_model(Path(init_from), trainable=True)
+            model = load_model(as_path(init_from, "init_from"), trainable=True)
             encoder, training = model.predictor.encoder, model.facts.training
         if isinstance(encoder, EmbeddedEncoder):
             encoder = encoder.with_torch()
@@ -139,10 +140,11 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder: safetensors, JSON, the tokenizer and a model card."""
         predictor = self._fitted()
+        place = as_path(folder, "folder")
         checkpoints = self._checkpoints()
-        if checkpoints and checkpoints.is_within(Path(folder)):
+        if checkpoints and checkpoints.is_within(place):
             checkpoints.clear()  # They would be in the model's way.
-        save_model(self.model_facts(predictor), predictor, Path(folder))
+        save_model(self.model_facts(predictor), predictor, place)
         if checkpoints:  # The model is safe: the state of its training is not needed any more.
             checkpoints.clear()
 
@@ -176,11 +178,11 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
         )
 
     def _checkpoints(self) -> "CheckpointFolder | None":
-        if not self.checkpoint_dir:
+        if self.checkpoint_dir is None:
             return None
         from cptuning.training import CheckpointFolder
 
-        return CheckpointFolder(Path(self.checkpoint_dir))
+        return CheckpointFolder(as_path(self.checkpoint_dir, "checkpoint_dir"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "predictor_")
@@ -211,8 +213,8 @@ def seed_of(random_state: Any) -> int:
         return int(random_state.randint(2**31 - 1))
     if random_state is None or isinstance(random_state, np.random.Generator):
         return int(np.random.default_rng(random_state).integers(2**31 - 1))
-    if not isinstance(random_state, Integral) or random_state < 0:
+    if not isinstance(random_state, Integral) or not 0 <= int(random_state) <= LARGEST_SEED:
         raise CPTuningError(
-            f"random_state is {random_state!r}: give a whole number that is not negative."
+            f"random_state is {random_state!r}: give a whole number from 0 to {LARGEST_SEED}."
         )
     return int(random_state)

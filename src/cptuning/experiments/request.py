@@ -9,6 +9,7 @@ from cptuning.backbone.catalogue import NAMES
 from cptuning.data import SEEDS
 from cptuning.errors import CPTuningError
 from cptuning.experiments.studies import STUDIES, Study
+from cptuning.settings import LARGEST_SEED
 
 SUMMARY = """Re-run a table or figure of the paper, and show it beside the paper's own numbers.
 
@@ -147,8 +148,11 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, _names(text)))
+def _seeds(text: str) -> tuple[int, ...]:
+    seeds = tuple(map(int, _names(text)))
+    if not all(0 <= seed <= LARGEST_SEED for seed in seeds):
+        raise ValueError
+    return seeds
 
 
 # How the text of an option is read, and what it should have been.
@@ -159,5 +163,5 @@ _READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
     int: (int, "a whole number"),
     int | None: (int, "a whole number"),
     tuple[str, ...]: (_names, "names separated by commas"),
-    tuple[int, ...]: (_numbers, "whole numbers, such as 13,21"),
+    tuple[int, ...]: (_seeds, f"whole numbers from 0 to {LARGEST_SEED}, such as 13,21"),
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
+from cptuning.files.places import as_path
 from cptuning.inference import EmbeddingPredictor, Encoder, Predictor, SecondLook
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
@@ -51,6 +52,7 @@ def export_onnx(
     about a third as large, and a label differs now and then. Every graph is compared with torch
     before it is written.
     """
+    wanted = as_path(folder, "folder")
     predictor = classifier.predictor_
     if isinstance(predictor, RankingPredictor) and int8:
         raise CPTuningError(
@@ -71,7 +73,7 @@ def export_onnx(
     encoder = in_torch(inner)
     samples = calibration_samples(encoder.layout, predictor.support.examples)
     reference = Reference(encoder, samples)
-    with new_folder(Path(folder)) as place:
+    with new_folder(wanted) as place:
         graph = float_graph(reference)
         if int8:
             exact, graph = graph, int8_graph(graph, reference)

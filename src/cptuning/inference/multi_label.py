@@ -10,7 +10,7 @@ from cptuning.data import Examples, MultiLabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference.explanations import LabelExplanations
 from cptuning.inference.label_calibration import LabelCalibration
-from cptuning.inference.predictor import Answered, EmbeddingPredictor
+from cptuning.inference.predictor import Answered, EmbeddingPredictor, check_neighbours
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for_label
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
@@ -60,6 +60,7 @@ class MultiLabelPredictor(EmbeddingPredictor):
 
     def explain(self, X: Any, k: int = 3) -> LabelExplanations:
         """For each text, a dictionary with the reasons for each label that it is given."""
+        check_neighbours(k)
         examples = self.examples(X)
         return self.explained_by_label(examples, self.answer(examples), k)
 

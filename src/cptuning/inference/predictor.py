@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -149,6 +150,7 @@ class Predictor(ABC):
 
     def explain(self, X: Any, k: int = 3) -> Explanations | LabelExplanations:
         """The k nearest labelled examples of each text that are of the class it is given."""
+        check_neighbours(k)
         examples = self.examples(X)
         return self.explained(examples, self.answer(examples), k)
 
@@ -166,6 +168,18 @@ class Predictor(ABC):
     def confidence(self, label: Any, probabilities: Scores) -> float | None:
         """The probability of the label that was given to a text; None if that is "unknown"."""
         return None if self.is_unknown(label) else float(probabilities.max())
+
+
+def check_neighbours(k: Any) -> None:
+    """Refuse a number of examples that can't be shown.
+
+    >>> check_neighbours(0)
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: k is 0: give a whole number of examples, at least 1.
+    """
+    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        raise CPTuningError(f"k is {k!r}: give a whole number of examples, at least 1.")
 
 
 _NEEDS_NEARNESS = "This model does not answer by nearness to examples, so"

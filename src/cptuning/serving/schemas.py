@@ -18,7 +18,9 @@ _TEXT = {"type": "string"}
 _PAIR = {"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}
 _LABEL = {
     "type": ["string", "number", "boolean"],
+    "minLength": 1,
     "maxLength": _LONGEST_LABEL,
+    "pattern": r"\S",
     "minimum": -_LARGEST_NUMBER,
     "maximum": _LARGEST_NUMBER,
 }
@@ -49,7 +51,7 @@ def read_labels(value: Any) -> list[Hashable]:
     for row, label in enumerate(labels, start=1):
         if not _is_label(label):
             raise CPTuningError(
-                f"The label in row {row} must be a text of up to {_LONGEST_LABEL} characters, "
+                f"The label in row {row} must be a text of 1 to {_LONGEST_LABEL} characters, "
                 "a number up to 2^53 or a boolean."
             )
     return as_labels(labels)
@@ -59,7 +61,8 @@ def _is_label(value: Any) -> bool:
     if type(value) not in SAVABLE:
         return False
     if isinstance(value, str):
-        return len(value) <= _LONGEST_LABEL and not any("\ud800" <= c <= "\udfff" for c in value)
+        is_valid = not any("\ud800" <= c <= "\udfff" for c in value)
+        return is_valid and bool(value.strip()) and len(value) <= _LONGEST_LABEL
     return isfinite(value) and abs(value) <= _LARGEST_NUMBER
 
 

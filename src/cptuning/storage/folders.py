@@ -25,18 +25,21 @@ def read_facts(folder: Path) -> ModelFacts:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    restore(_place(folder))
-    if not folder.is_dir():
-        raise CPTuningError(
-            f"There is no model folder {str(folder)!r}: "
-            "make one with `cptuning fit` or a classifier's save."
-        )
     path = folder / FACTS_FILE
-    if not os.path.lexists(path):
-        raise CPTuningError(
-            f"The folder {folder} does not hold a CP-Tuning model (no {FACTS_FILE})."
-        )
-    _refuse_strange_files(folder)
+    try:
+        restore(_place(folder))
+        if not folder.is_dir():
+            raise CPTuningError(
+                f"There is no model folder {str(folder)!r}: "
+                "make one with `cptuning fit` or a classifier's save."
+            )
+        if not os.path.lexists(path):
+            raise CPTuningError(
+                f"The folder {folder} does not hold a CP-Tuning model (no {FACTS_FILE})."
+            )
+        _refuse_strange_files(folder)
+    except OSError as error:
+        raise CPTuningError(f"{folder} can't be read: {error.strerror or error}.") from error
     try:
         if path.stat().st_size > _MOST_FACTS_BYTES:
             raise ValueError("it is too large")
@@ -82,8 +85,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     An earlier model in that place is replaced; anything else is never touched.
     """
-    _require_free(folder)
     try:
+        _require_free(folder)
         place = _place(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         with whole_folder(place) as new:
@@ -96,9 +99,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 def check_place(folder: Path) -> None:
     """Refuse a place that a model can't be saved to: before hours of training, not after."""
-    _require_free(folder)
-    place = _place(folder)
     try:
+        _require_free(folder)
+        place = _place(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         restore(place)
         probe = place.with_name(f".{place.name[:40]}.{os.getpid()}.probe")

@@ -17,6 +17,7 @@ from cptuning.data import Examples, LabelSpace, MultiLabelSpace, read_added
 from cptuning.data.weights import Weights
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.files.tensors import save_tensors
 from cptuning.inference import (
     EmbeddingPredictor,
@@ -91,7 +92,7 @@ def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    return load_model(Path(folder), device).predictor
+    return load_model(as_path(folder, "folder"), device).predictor
 
 
 def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -> LoadedModel:

@@ -20,6 +20,22 @@ from cptuning.training.checkpoint_folder import CheckpointFolder
 
 _log = logging.getLogger("cptuning")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+# The signals that are held back during a step, where their handlers are Python's own.
+_USUAL_HANDLERS = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
+
+class Terminated(SystemExit):
+    """The process was told to end, with SIGTERM, and has written its checkpoint.
+
+    >>> Terminated().code
+    143
+    """
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -80,8 +96,8 @@ class Checkpointer:
     """Settings and data of the run: a checkpoint of another one is not used."""
     seconds: float = 30.0
     """The least time between two saves; writing costs about as much as a few steps."""
-    interrupted: bool = False
-    """Whether Ctrl-C was pressed: the state is to be saved, and the run to end."""
+    stopped_by: int | None = None
+    """The signal, of Ctrl-C or SIGTERM, that says to save the state and to end."""
     _last: float = 0.0
 
     def __post_init__(self) -> None:
@@ -93,32 +109,41 @@ class Checkpointer:
         return self.folder.state_file(self.stage)
 
     def is_due(self) -> bool:
-        """Whether enough time has passed since the last save, or Ctrl-C was pressed."""
-        return self.interrupted or time.monotonic() - self._last >= self.seconds
+        """Whether enough time has passed since the last save, or the run is to end."""
+        return self.stopped_by is not None or time.monotonic() - self._last >= self.seconds
 
     @contextmanager
-    def holding_interrupts(self) -> Iterator[None]:
-        """Inside, a first Ctrl-C is only noted, so that a step can be finished and saved.
+    def holding_signals(self) -> Iterator[None]:
+        """Inside, a first Ctrl-C or SIGTERM is only noted: a step can be finished and saved.
 
-        A second one interrupts at once. Where somebody else handles Ctrl-C already, or this is
-        not the main thread, nothing is changed.
+        A second one acts at once. Where somebody else handles a signal already, or this is not
+        the main thread, nothing is changed.
         """
-        usual = signal.getsignal(signal.SIGINT)
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or usual is not signal.default_int_handler:
-            yield
-            return
+        held = {
+            number: usual
+            for number, usual in _USUAL_HANDLERS.items()
+            if is_main and signal.getsignal(number) is usual
+        }
 
-        def note(_signal: int, _frame: object) -> None:
-            self.interrupted = True
-            signal.signal(signal.SIGINT, usual)
+        def note(number: int, _frame: object) -> None:
+            self.stopped_by = number
+            signal.signal(number, held[signal.Signals(number)])
 
-        signal.signal(signal.SIGINT, note)
+        for number in held:
+            signal.signal(number, note)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, usual)
-        if self.interrupted:  # in a run that was ending anyway
+            for number, usual in held.items():
+                signal.signal(number, usual)
+        self.stop_if_told()  # in a run that was ending anyway
+
+    def stop_if_told(self) -> None:
+        """Do what a signal that was held back asks for."""
+        if self.stopped_by == signal.SIGTERM:
+            raise Terminated
+        if self.stopped_by is not None:
             raise KeyboardInterrupt
 
     def save(self, checkpoint: Checkpoint) -> None:

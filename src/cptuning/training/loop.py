@@ -137,14 +137,14 @@ class _Run:
 
     @contextmanager
     def watched(self, stage: str, last: int) -> Iterator[None]:
-        """Inside, callbacks are told, Ctrl-C waits for a checkpoint, and random draws are ours."""
+        """Inside, callbacks are told, signals wait for a checkpoint, and random draws are ours."""
         device, keeper = self.processes.device, self.checkpointer
         for callback in self.callbacks:
             callback.on_start(stage, self.start, last)
         with (
             # Seeding every step must not disturb what the caller draws.
             torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-            keeper.holding_interrupts() if keeper else nullcontext(),
+            keeper.holding_signals() if keeper else nullcontext(),
         ):
             try:
                 yield
@@ -183,7 +183,7 @@ class _Run:
         return 0 < patience <= step - self.history.best_step and bool(self.history.scores)
 
     def save_if_due(self, step: int) -> None:
-        """Write a checkpoint now and then, and before a Ctrl-C that was held back acts."""
+        """Write a checkpoint now and then, and before a signal that was held back acts."""
         keeper = self.checkpointer
         if keeper is None:
             return
@@ -193,8 +193,7 @@ class _Run:
                 "scores": {str(at): astuple(score) for at, score in self.history.scores.items()},
             }
             keeper.save(Checkpoint.of(step, self.trained, self.optimizer, self.best, facts))
-        if keeper.interrupted:
-            raise KeyboardInterrupt
+        keeper.stop_if_told()
 
     def make_step(self, step: int) -> None:
         """Read the step's batches, and follow their gradient."""

@@ -52,8 +52,8 @@ def _device(name: str) -> torch.device:
         return found or torch.device("cpu")
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).item()  # The device "meta" holds no numbers.
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError) as error:
         raise CPTuningError(
             f"The device {name!r} is not available: use 'auto' or 'cpu'."
         ) from error

@@ -1,6 +1,7 @@
 """The first tab: add examples and see them counted and checked."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import gradio as gr
 
@@ -8,9 +9,15 @@ from cptuning.app import views
 from cptuning.app.components import html_block
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
-from cptuning.app.user_examples import SAMPLES, examples_from_file, parse_pasted, sample_examples
+from cptuning.app.table_upload import TableUpload
+from cptuning.app.user_examples import (
+    SAMPLES,
+    TableColumns,
+    examples_from_file,
+    parse_pasted,
+    sample_examples,
+)
 
-_FILE_TYPES = [".csv", ".tsv", ".jsonl", ".gz", ".parquet", ".xlsx"]
 _HINT = "Where is my parcel? | delivery\nI want my money back | refund"
 
 
@@ -27,11 +34,8 @@ def build(wiring: PageWiring) -> None:
                 elem_id="lines",
             )
             add = gr.Button("Add these lines", variant="primary", elem_id="add")
-            file = gr.File(
-                label="Or a file: columns text and label",
-                file_types=_FILE_TYPES,
-                height=150,
-                elem_id="examples-file",
+            upload = TableUpload(
+                "Or a table", name="examples-file", action="Add these rows", with_labels=True
             )
             with gr.Row():
                 messages = gr.Button("Sample: customer messages", elem_id="sample")
@@ -45,7 +49,7 @@ def build(wiring: PageWiring) -> None:
     wiring.bind(tidy, lambda session: gr.update(visible=session.check().repeated > 0))
     wiring.bind(clear, lambda session: gr.update(visible=bool(session.examples)))
     wiring.on(add.click, _add_lines, [lines], [lines])
-    wiring.on(file.upload, _add_file, [file], [file])
+    upload.connect(wiring, _add_file)
     for button, name in zip((messages, questions), SAMPLES, strict=True):
         wiring.on(button.click, _adding_sample(name))
     wiring.on(tidy.click, Session.delete_repeats)
@@ -57,8 +61,10 @@ def _add_lines(session: Session, lines: str) -> str:
     return ""
 
 
-def _add_file(session: Session, path: str) -> None:
-    session.add(examples_from_file(path))
+def _add_file(session: Session, path: str, columns: TableColumns) -> tuple[str, str]:
+    examples = examples_from_file(path, columns)
+    session.add(examples)
+    return f"{views.many(len(examples), 'example')} added from {Path(path).name}.", "good"
 
 
 def _adding_sample(name: str) -> Callable[[Session], None]:

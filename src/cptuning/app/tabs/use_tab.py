@@ -8,6 +8,8 @@ from cptuning.app import downloads, views
 from cptuning.app.components import heading, html_block
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
+from cptuning.app.table_upload import TableUpload
+from cptuning.app.user_examples import TableColumns
 
 
 def build(wiring: PageWiring) -> None:
@@ -15,14 +17,15 @@ def build(wiring: PageWiring) -> None:
     with gr.Row():
         with gr.Column():
             heading("Classify a file")
-            file = gr.File(label="A file with texts", height=150, elem_id="to-classify")
+            file = TableUpload(
+                "A table with texts", name="to-classify", action="Classify this table"
+            )
             rows = html_block(elem_id="classified-rows")
             classified = gr.File(label="Classified", visible=False, elem_id="classified")
         with gr.Column():
             heading("What to label next")
-            pool = gr.File(label="A file with unlabelled texts", height=150, elem_id="pool")
             n = gr.Slider(1, 100, value=20, step=1, label="How many", elem_id="how-many")
-            suggest = gr.Button("Suggest", elem_id="suggest")
+            pool = TableUpload("A table with unlabelled texts", name="pool", action="Suggest")
             found = html_block(elem_id="suggestions")
             to_fill = gr.File(label="To fill in", visible=False, elem_id="to-fill")
     heading("Download")
@@ -36,20 +39,20 @@ def build(wiring: PageWiring) -> None:
                 label="Python code", language="python", interactive=False, elem_id="code"
             )
     wiring.bind(code, downloads.python_code)
-    wiring.on(file.upload, _classify, [file], [rows, classified])
-    wiring.on(suggest.click, _suggest, [pool, n], [found, to_fill])
+    file.connect(wiring, _classify, results=[rows, classified])
+    pool.connect(wiring, _suggest, [n], results=[found, to_fill])
     wiring.on(model.click, _download(downloads.model_file), outputs=[taken])
     wiring.on(examples.click, _download(downloads.examples_file), outputs=[taken])
 
 
-def _classify(session: Session, path: str) -> tuple[str, Any]:
-    target, rows = downloads.classified_file(session, path)
+def _classify(session: Session, path: str, columns: TableColumns) -> tuple[str, Any]:
+    target, rows = downloads.classified_file(session, path, columns)
     return views.rows_view(rows), gr.update(value=str(target), visible=True)
 
 
-def _suggest(session: Session, pool: str | None, n: int) -> tuple[str, Any]:
-    found = session.suggest(pool, int(n))
-    target = downloads.suggestions_file(session, found)
+def _suggest(session: Session, path: str, columns: TableColumns, n: int) -> tuple[str, Any]:
+    pool, found = session.suggest(path, int(n), columns)
+    target = downloads.suggestions_file(session, pool, found)
     return views.suggestions_view(found), gr.update(value=str(target), visible=True)
 
 

@@ -1,0 +1,26 @@
+"""Places that a caller names: what is not a path is refused in one sentence."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from cptuning.errors import CPTuningError
+
+
+def as_path(given: Any, name: str) -> Path:
+    r"""The path that was given as the argument of this name.
+
+    >>> as_path("models/shop", "folder").name
+    'shop'
+    >>> as_path(None, "folder")
+    Traceback (most recent call last):
+    ...
+    cptuning.errors.CPTuningError: folder is None: give a path, as a text or a Path.
+    """
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str):
+        raise CPTuningError(f"{name} is {given!r}: give a path, as a text or a Path.")
+    if not path or "\0" in path:
+        why = "holds a NUL character" if path else "is empty"
+        raise CPTuningError(f"{name} {why}: give the path of a file or folder.")
+    return Path(path)
