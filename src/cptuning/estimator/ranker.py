@@ -207,7 +207,7 @@ class CPTuningRanker(TextModel):
             from cptuning.backbone import PromptedEncoder, TextEncoder, describe, layout_for
             from cptuning.training import Processes
         backbone, _ = self._start(None, settings.template)
-        mask, pooling = backbone.views(settings.pooling, 1.0)  # type: ignore[arg-type]
+        mask, pooling = backbone.views(settings.pooling, 1.0)
         if pooling is None:  # A masked LM says nothing of how its tokens make one vector.
             settings = replace(settings, pooling="mean")
             mask, pooling = backbone.views("mean")

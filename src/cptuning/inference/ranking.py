@@ -15,7 +15,6 @@ from cptuning.errors import CPTuningError
 from cptuning.files.tensors import save_tensors
 from cptuning.inference.predictor import EmbeddingPredictor, Encoder
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.prompting import Layout
 
 RANKING_FILE = "ranking.safetensors"
 """In a ranker's folder: what relevance judgements taught, if anything was kept of it."""
@@ -37,7 +36,7 @@ class ViewedEncoder(Encoder, Protocol):
 
     @property
     def views(self) -> Views | None:
-        """The views; None if it has one only."""
+        """The views; None if they are joined inside."""
         ...
 
 
@@ -62,7 +61,6 @@ class TunedView:
         return unit(both)
 
 
-@dataclass(frozen=True)
 class SentenceEncoder:
     """Texts as the unit vectors of their sentence view alone, with the tuned view if there is one.
 
@@ -70,13 +68,9 @@ class SentenceEncoder:
     it answers a query.
     """
 
-    encoder: ViewedEncoder
-    tuned: TunedView | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """How texts are laid out."""
-        return self.encoder.layout
+    def __init__(self, encoder: ViewedEncoder, tuned: TunedView | None = None) -> None:
+        self.encoder, self.tuned = encoder, tuned
+        self.layout = encoder.layout
 
     def embed(self, examples: Examples) -> FloatArray:
         """One row per example, in their order."""
@@ -210,9 +204,9 @@ def load_judged(
     for array in stored.values():
         if not np.isfinite(array).all():
             raise ValueError(f"{RANKING_FILE} holds something else than numbers")
-    if tuned is not None and (tuned.dtype, tuned.shape) != (np.float32, (width, width)):
+    if tuned is not None and not (tuned.dtype == np.float32 and tuned.shape == (width, width)):
         raise ValueError(f"the tuned view in {RANKING_FILE} is made for another encoder")
-    if pair is not None and (pair.dtype, pair.shape) != (np.float64, (width + 1,)):
+    if pair is not None and not (pair.dtype == np.float64 and pair.shape == (width + 1,)):
         raise ValueError(f"the pair view in {RANKING_FILE} is made for another encoder")
     return (
         None if tuned is None else TunedView(tuned, tuned_weight),
@@ -226,7 +220,7 @@ def with_tuned(predictor: RankingPredictor, tuned: TunedView) -> RankingPredicto
     support = predictor.support
     return replace(
         predictor,
-        encoder=replace(predictor.encoder, tuned=tuned),
+        encoder=SentenceEncoder(predictor.encoder.encoder, tuned),
         support=replace(support, embeddings=tuned.joined(support.embeddings), index=None),
     )
 

@@ -1,7 +1,7 @@
 """Predictors to folders and back, without the estimators that train them."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +173,7 @@ def _ranker(
     width = encoder.embed(Examples(("a",))).shape[1]
     tuned, pair = load_judged(folder, width, settings.tuned_weight, settings.pair_weight)
     predictor = RankingPredictor(
-        replace(encoder, tuned=tuned),
+        SentenceEncoder(encoder.encoder, tuned),
         support.searched(settings.index),
         facts.label_space,
         inference="knn",
