@@ -188,8 +188,8 @@ def table(records: Sequence[Job]) -> str:
     lines = [
         "# Ranking Cranfield with few judged queries",
         "",
-        "Written by `python -m benchmarks.ranking`: 1,400 abstracts; judged queries are drawn from",
-        "the first 100, and the other 125 are ranked. The mean over the draws of judged queries,",
+        "Written by `python -m benchmarks.ranking`: 1,400 abstracts; judged queries are drawn",
+        "from the first 100, and the other 125 are ranked. The mean over the draws of judged queries,",
         "and the least and greatest nDCG@10; in how many draws the tuned and the pair view were kept.",
         "With 0 judged queries an encoder is as it is (frozen).",
         "",
