@@ -68,6 +68,32 @@ def setfit_on(folder: Path) -> Any:
     return SetFitModel(model_body=body, model_head=LogisticRegression())
 
 
+def setfit_sets_on(folder: Path) -> Any:
+    """The same for label sets, with a logistic regression per label."""
+    from setfit import SetFitModel
+
+    with quiet_transformers():
+        return SetFitModel.from_pretrained(
+            str(folder), multi_target_strategy="one-vs-rest", device="cpu"
+        )
+
+
+def train_setfit_sets(
+    model: Any,
+    texts: list[str],
+    labels: list[list[int]],
+    seed: int,
+    folder: Path,
+    max_steps: int = -1,
+) -> None:
+    """SetFit's default recipe on 0/1 rows of labels."""
+    from datasets import Dataset
+    from setfit import Trainer
+
+    data = Dataset.from_dict({"text": texts, "label": labels})
+    Trainer(model, args=_arguments(seed, folder, max_steps), train_dataset=data).train()
+
+
 def train_setfit(
     model: Any,
     texts: list[str],
@@ -82,9 +108,22 @@ def train_setfit(
     and the number of its steps.
     """
     from datasets import Dataset
-    from setfit import Trainer, TrainingArguments
+    from setfit import Trainer
 
-    arguments = TrainingArguments(
+    codes = {label: code for code, label in enumerate(sorted(set(labels)))}
+    data = Dataset.from_dict({"text": texts, "label": [codes[label] for label in labels]})
+    model.labels = sorted(codes)
+    trainer = Trainer(model, args=_arguments(seed, folder, max_steps), train_dataset=data)
+    trainer.train()
+    had = trainer.train_dataset
+    names = [model.labels[code] for code in had["label"]]
+    return list(zip(had["text"], names, strict=True)), trainer.st_trainer.state.global_step
+
+
+def _arguments(seed: int, folder: Path, max_steps: int) -> Any:
+    from setfit import TrainingArguments
+
+    return TrainingArguments(
         seed=seed,
         max_steps=max_steps,
         output_dir=str(folder),
@@ -93,14 +132,6 @@ def train_setfit(
         logging_strategy="no",
         show_progress_bar=False,
     )
-    codes = {label: code for code, label in enumerate(sorted(set(labels)))}
-    data = Dataset.from_dict({"text": texts, "label": [codes[label] for label in labels]})
-    model.labels = sorted(codes)
-    trainer = Trainer(model, args=arguments, train_dataset=data)
-    trainer.train()
-    had = trainer.train_dataset
-    names = [model.labels[code] for code in had["label"]]
-    return list(zip(had["text"], names, strict=True)), trainer.st_trainer.state.global_step
 
 
 def steps_of_all_pairs(labels: list[str], batch_size: int = 16) -> int:

@@ -181,19 +181,13 @@ def _check_kind(field: "dataclasses.Field[Any]", value: Any) -> None:
     # True is a number to Python, and a slip to everybody else.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")
-    if isinstance(value, Real) and not _is_sensible(value):
-        raise CPTuningError(
-            f"{field.name} is {value}: it must be a finite number, and at most {_LARGEST_NUMBER} "
-            "if it is a whole one."
-        )
+    if isinstance(value, Integral):
+        if int(value) > _LARGEST_NUMBER:
+            raise CPTuningError(f"{field.name} is {value}: it must be at most {_LARGEST_NUMBER}.")
+    elif isinstance(value, Real) and not isfinite(value):
+        raise CPTuningError(f"{field.name} is {value}: it must be a finite number.")
     if isinstance(value, list | tuple) and not all(isinstance(one, str) for one in value):
         raise CPTuningError(f"{field.name} is {value!r}: it must be {name}.")
-
-
-def _is_sensible(value: Real) -> bool:
-    if isinstance(value, Integral):
-        return abs(int(value)) <= _LARGEST_NUMBER
-    return isfinite(float(value))
 
 
 def _check_bounds(field: "dataclasses.Field[Any]", value: Any) -> None:

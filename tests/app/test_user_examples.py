@@ -93,3 +93,10 @@ def test_the_samples_are_there(name, pairs):
     examples = sample_examples(name)
     assert len(examples) >= 32
     assert all(example.is_pair == pairs for example in examples)
+
+
+def test_lists_of_labels_are_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "sets.jsonl"
+    path.write_text('{"text": "a", "labels": ["x", "y"]}\n{"text": "b", "labels": []}\n')
+    with pytest.raises(CPTuningError, match="lists of labels, and the page takes one label"):
+        examples_from_file(path)

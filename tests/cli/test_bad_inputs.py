@@ -1,140 +1,199 @@
-"""What a user can get wrong: one sentence that says what, where and what to do; exit code 2."""
+"""What can be wrong: one sentence that says what, where and what to do; nothing half-written."""
 
-import json
+import re
+import runpy
+import shlex
 import shutil
 
 import pytest
-from tests.cli.conftest import write_csv
+from tests.cli.bad_inputs import SECTIONS
+from tests.standstill import ROOT
+
+from cptuning.errors import CPTuningError
+
+CASES = {f"{section}: {case.when}": case for section, cases in SECTIONS.items() for case in cases}
+COMMANDS = {name: case for name, case in CASES.items() if case.command}
+EXPRESSIONS = {name: case for name, case in CASES.items() if case.python}
+REQUESTS = {name: case for name, case in CASES.items() if case.request}
+
+FILMS = (
+    ["a great film", "i loved it", "a dull film", "i hated it"],
+    ["good", "good", "bad", "bad"],
+)
 
 
-@pytest.fixture
-def files(tmp_path, films, pairs, model, pair_model):
-    """Everything that the cases below name, good and bad."""
-    (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "header.csv").write_text("text,label\n")
-    (tmp_path / "binary.csv").write_bytes(b"text,label\ncaf\x81,a\n")
-    (tmp_path / "broken.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": \n')
-    (tmp_path / "notes.docx").write_text("text,label\n")
-    write_csv(tmp_path / "one-class.csv", ("text", "label"), [("a", "x"), ("b", "x")])
-    write_csv(tmp_path / "no-label.csv", ("text", "id", "by"), [("a", "1", "x"), ("b", "2", "y")])
-    write_csv(tmp_path / "no-text.csv", ("id", "left", "label"), [("1", "a", "x"), ("2", "b", "y")])
-    write_csv(tmp_path / "gap.csv", ("text", "label"), [("a", "x"), ("b", "")])
-    write_csv(tmp_path / "odd-dev.csv", ("text", "label"), [("a", "good"), ("b", "odd")])
-    write_csv(tmp_path / "taken.csv", ("text", "prediction"), [("a", "x")])
-    (tmp_path / "foreign").mkdir()
-    (tmp_path / "foreign" / "thesis.txt").write_text("years of work")
-    (tmp_path / "a-file").write_text("no folder")
-    for name, change in {
-        "newer": {"format": 99},
-        "damaged": {"settings": {"steps": 1}},
-    }.items():
-        copy = tmp_path / name
-        copy.mkdir()
-        facts = json.loads((pair_model / "cptuning.json").read_text())
-        (copy / "cptuning.json").write_text(json.dumps(facts | change))
-    shutil.copytree(pair_model, tmp_path / "cut")
-    support = tmp_path / "cut" / "support.safetensors"
-    support.write_bytes(support.read_bytes()[:100])
-    names = {path.name: path for path in tmp_path.iterdir()}
-    return names | {"films": films, "pairs": pairs, "model": model, "pair-model": pair_model}
+@pytest.fixture(scope="module")
+def places(tmp_path_factory, films, pairs, pair_model, tiny):
+    """What the table calls @films, @model and so on."""
+    from cptuning import CPTuningClassifier, make_classifier
+
+    root = tmp_path_factory.mktemp("places")
+    foreign = root / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("years of work")
+    single = CPTuningClassifier(preset="instant").fit(*FILMS)
+    single.save(root / "model")
+    single.export(root / "onnx")
+    quick = {"backbone": str(tiny("bert")), "steps": 0, "validation": "none", "verbose": False}
+    make_classifier("fine-tuning", **quick).fit(*FILMS).save(root / "rival")
+    made = {name: root / name for name in ("model", "onnx", "rival", "foreign")}
+    return made | {"films": films, "pairs": pairs, "pair-model": pair_model}
 
 
-FIT = ("fit", "{films}", "--output", "{new}")
-CASES = {
-    "an empty file": (("fit", "{empty.csv}", "--output", "{new}"), "empty.csv is empty"),
-    "a header alone": (("fit", "{header.csv}", "--output", "{new}"), "has a header but no rows"),
-    "a missing file": (("fit", "{new}.csv", "--output", "{new}"), "does not exist"),
-    "one class": (("fit", "{one-class.csv}", "--output", "{new}"), "at least two classes"),
-    "no label column": (("fit", "{no-label.csv}", "--output", "{new}"), "no column 'label'"),
-    "no text column": (("fit", "{no-text.csv}", "--output", "{new}"), "no column 'text'"),
-    "a missing label": (("fit", "{gap.csv}", "--output", "{new}"), "gap.csv, line 3 has no label"),
-    "another encoding": (("fit", "{binary.csv}", "--output", "{new}"), "line 2 is not UTF-8"),
-    "broken JSON": (("fit", "{broken.jsonl}", "--output", "{new}"), "line 2 is not valid JSON"),
-    "another kind of file": (("fit", "{notes.docx}", "--output", "{new}"), "unknown kind of file"),
-    "a folder as file": (("fit", "{foreign}", "--output", "{new}"), "is a folder"),
-    "a misnamed column": ((*FIT, "--text", "body"), "no column 'body'"),
-    "a dev label of its own": (
-        (*FIT, "--dev", "{odd-dev.csv}"),
-        "odd-dev.csv, line 3: the label 'odd' does not occur in",
-    ),
-    "dev pairs for texts": ((*FIT, "--dev", "{pairs}"), "has pairs of texts"),
-    "unlabelled pairs": ((*FIT, "--unlabeled", "{pairs}"), "has pairs of texts"),
-    "an unknown method": ((*FIT, "--method", "magic"), "no method 'magic': use one of cp-tuning"),
-    "an unknown preset": ((*FIT, "--preset", "magic"), "no preset 'magic'"),
-    "an unknown setting": ((*FIT, "--set", "stepps=3"), "did you mean steps?"),
-    "a setting of no kind": ((*FIT, "--set", "steps=many"), "steps is 'many'"),
-    "a setting without value": ((*FIT, "--set", "steps"), "write NAME=VALUE"),
-    "a setting out of range": ((*FIT, "--set", "steps=-1"), "at least 0"),
-    "an option as setting": ((*FIT, "--set", "device=cpu"), "see the other options"),
-    "an unknown validation": ((*FIT, "--validation", "magic"), "validation is 'magic'"),
-    "an unknown device": ((*FIT, "--device", "abacus"), "'abacus' is not available"),
-    "an unknown backbone": ((*FIT, "--backbone", "no/such"), "neither a folder here nor"),
-    "a threshold of words": ((*FIT, "--unknown-threshold", "far"), "between -1 and 1"),
-    "a threshold without dev": (
-        (*FIT, "--unknown-threshold", "auto", "--validation", "none", "--set", "steps=1"),
-        "needs held-out examples",
-    ),
-    "a foreign output folder": (
-        ("fit", "{films}", "--output", "{foreign}"),
-        "exists and is not a CP-Tuning model",
-    ),
-    "an output inside a file": (
-        ("fit", "{films}", "--output", "{a-file}/model"),
-        "can't be written",
-    ),
-    "a missing model": (("predict", "{new}", "{films}"), "There is no model folder"),
-    "a foreign folder as model": (("info", "{foreign}"), "does not hold a CP-Tuning model"),
-    "a newer model": (("evaluate", "{newer}", "{pairs}"), "written by a newer cptuning"),
-    "a damaged model": (("predict", "{damaged}", "{pairs}"), "is damaged"),
-    "a model cut short": (("explain", "{cut}", "a", "--text-b", "b"), "is damaged"),
-    "single texts for pairs": (
-        ("predict", "{pair-model}", "{films}"),
-        "has single texts but the model takes pairs: name the column of the second text",
-    ),
-    "pairs for single texts": (("evaluate", "{model}", "{pairs}"), "the model takes single texts"),
-    "a test without labels": (("evaluate", "{model}", "{no-label.csv}"), "no column 'label'"),
-    "a taken column": (("predict", "{model}", "{taken.csv}"), "already has a column 'prediction'"),
-    "a summary among rows": (("predict", "{model}", "{films}", "--json"), "name a file with"),
-    "a format for files": (
-        ("predict", "{model}", "{films}", "--output", "{new}.csv", "--format", "csv"),
-        "--format is only for stdin and stdout",
-    ),
-    "an output nowhere": (
-        ("predict", "{model}", "{films}", "--output", "{new}/out.csv"),
-        "there is no folder",
-    ),
-    "a report nowhere": (
-        ("evaluate", "{model}", "{films}", "--report", "{new}/report.html"),
-        "report.html can't be written",
-    ),
-    "nothing to explain": (("explain", "{model}"), "Give either a text"),
-    "half a pair": (("explain", "{pair-model}", "a"), "give the second text with --text-b"),
-    "a pair too many": (("explain", "{model}", "a", "--text-b", "b"), "omit --text-b"),
-    "pairs added to texts": (("add", "{model}", "{pairs}"), "the model takes single texts"),
-    "an unknown export": (("export", "{model}", "--to", "word"), "use --to onnx"),
-    "sizes of words": (("learning-curve", "{films}", "--sizes", "few"), "such as 2,4,8"),
-    "sizes too large": (("learning-curve", "{films}", "--sizes", "99"), "no class has more than"),
-    "a curve as text": (("learning-curve", "{films}", "--output", "c.txt"), ".html or .png"),
-}  # fmt: skip
+def tree(*folders):
+    """All that is in some folders, and when it was changed."""
+    return {
+        path: path.lstat().st_mtime_ns for folder in folders for path in sorted(folder.rglob("*"))
+    }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_one_clear_sentence(run, files, tmp_path, case):
-    words, sentence = CASES[case]
-    places = files | {"new": tmp_path / "new"}
-    filled = []
-    for word in words:
-        for name, path in places.items():
-            word = word.replace("{" + name + "}", str(path))
-        filled.append(word)
-    before = sorted(tmp_path.iterdir())
-    result = run(*filled)
+@pytest.fixture(autouse=True)
+def harmless(tmp_path, places, monkeypatch):
+    """Nothing half made is left behind, and nobody's files are touched."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    kept = tree(*(place for place in places.values() if place.is_dir()))
+    assert kept == _kept(places, kept)
+
+
+_first = {}
+
+
+def _kept(places, now):
+    return _first.setdefault(id(places), now)
+
+
+def prepared(case, tmp_path, places, monkeypatch):
+    for name, value in case.environment.items():
+        monkeypatch.setenv(name, value)
+    for name, content in case.files.items():
+        if callable(content):
+            content(tmp_path / name)
+        elif content is not None:
+            data = content.encode() if isinstance(content, str) else content
+            (tmp_path / name).write_bytes(data)
+    if case.change is not None:
+        case.change(shutil.copytree(places["pair-model"], tmp_path / "model"))
+
+
+def filled(word, tmp_path, places):
+    if word.startswith("@/"):
+        return str(tmp_path / word[2:])
+    if word.startswith("@"):
+        name, slash, rest = word[1:].partition("/")
+        return f"{places[name]}{slash}{rest}"
+    return word
+
+
+def one_sentence(stderr):
+    """The error in what was printed; Typer prints those of its own in a box."""
+    lines = [line for line in stderr.splitlines() if not line.startswith("warning: ")]
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    if errors:
+        [sentence] = errors
+        return sentence
+    box = stderr[stderr.index("╭─ Error") :]
+    return " ".join(re.sub(r"[╭─╮│╰╯]+( Error )?", " ", box).split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command(run, name, tmp_path, places, monkeypatch):
+    case = COMMANDS[name]
+    prepared(case, tmp_path, places, monkeypatch)
+    before = tree(tmp_path)
+    words = [filled(word, tmp_path, places) for word in shlex.split(case.command)]
+    result = run(*words, stdin=case.stdin)
     assert result.exit_code == 2, result.output
-    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert sentence in errors[0]
     assert "Traceback" not in result.output
+    assert case.says in one_sentence(result.stderr)
+    assert len(result.stderr) < 2000
     assert result.stdout == ""
-    # Nothing half made is left behind, and nobody's files are touched.
-    assert sorted(tmp_path.iterdir()) == before
-    assert (tmp_path / "foreign" / "thesis.txt").read_text() == "years of work"
+    assert tree(tmp_path) == before
+
+
+@pytest.fixture(scope="module")
+def names(places, tiny):
+    """What the expressions of the table know."""
+    import numpy as np
+
+    import cptuning
+    from cptuning import CPTuningClassifier, make_classifier
+    from cptuning.backbone import load_backbone
+    from cptuning.data import read_table
+
+    return {
+        "np": np,
+        "cptuning": cptuning,
+        "CPTuningClassifier": CPTuningClassifier,
+        "make_classifier": make_classifier,
+        "load_backbone": load_backbone,
+        "read_table": read_table,
+        "model": str(places["model"]),
+        "tiny": str(tiny("bert")),
+        "texts": ["a", "b"],
+        "labels": ["x", "y"],
+    }
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_an_expression(name, names, tmp_path):
+    from cptuning import CPTuningClassifier
+
+    case = EXPRESSIONS[name]
+    own = {"clf": CPTuningClassifier(preset="instant"), "new": tmp_path / "new"}
+    if "fitted" in case.python:
+        own["fitted"] = CPTuningClassifier(preset="instant").fit(["a", "b"], ["x", "y"])
+    with pytest.raises((CPTuningError, ValueError)) as error:
+        eval(case.python, names | own)
+    sentence = str(error.value)
+    # Unfitted estimators have an exception of scikit-learn's.
+    assert isinstance(error.value, CPTuningError) or "not fitted" in sentence
+    assert case.says in sentence
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def client(places):
+    """A client of the service of the model of pairs, in this process."""
+    from starlette.testclient import TestClient
+
+    from cptuning.serving.api_keys import ApiKeys
+    from cptuning.serving.application import create_app
+    from cptuning.serving.limits import Limits
+    from cptuning.serving.model_registry import ModelRegistry
+    from cptuning.serving.prometheus import Metrics
+
+    limits, metrics = Limits(), Metrics()
+    registry = ModelRegistry(places["pair-model"], limits, metrics)
+    with TestClient(
+        create_app(registry, limits, metrics, ApiKeys([])), base_url="http://localhost"
+    ) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request(name, client):
+    import json
+
+    case = REQUESTS[name]
+    path, body = case.request
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    answer = client.post(path, content=data, headers={"Content-Type": "application/json"})
+    assert answer.status_code == case.status
+    assert list(answer.json()) == ["error"]
+    assert case.says in answer.json()["error"]
+    assert answer.json()["error"].endswith(".")
+    assert client.get("/models").json()["models"][0]["examples"] == 4
+
+
+def test_there_are_at_least_150_kinds():
+    assert len(CASES) == sum(map(len, SECTIONS.values())) >= 150
+
+
+def test_the_page_of_the_documentation_is_up_to_date():
+    made = runpy.run_path(str(ROOT / "docs" / "make_errors_page.py"))
+    assert (ROOT / "docs" / "errors.md").read_text("utf-8") == made["page"](), (
+        "run python docs/make_errors_page.py"
+    )

@@ -30,7 +30,7 @@ def test_a_table_beside_the_paper_s_then_the_same_from_the_records(reproduce, ru
     words = ("--methods", "pet,cp-tuning", "--seeds", "13,21")
     first = reproduce("main", *words)
     assert first.exit_code == 0, first.output
-    assert "| majority | 50.0 | 50.0 |" in first.stdout
+    assert "| majority | 50.0 | 50.0 |  |" in first.stdout
     assert "| *the paper* | 91.57 | 91.57 |" in first.stdout
     assert "not the paper's RoBERTa-large" in first.stdout
     assert "This is the fast version" in first.stderr

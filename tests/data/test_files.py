@@ -85,7 +85,10 @@ def test_labels_are_given_where_every_row_has_one(file):
     assert read_table(file("t.csv", "text\na\n")).labels is None
     assert read_table(file("t.csv", "text,label\na,x\nb,\n")).labels is None
     assert read_table(file("t.jsonl", [{"text": "a", "label": 1}, {"text": "b"}])).labels is None
-    assert read_table(file("t.jsonl", [{"text": "a", "label": ["x"]}])).labels is None
+    assert read_table(file("t.jsonl", [{"text": "a", "label": ["x"]}])).labels == [("x",)]
+    assert read_table(file("t.jsonl", [{"text": "a", "label": {"x": 1}}])).labels is None
+    mixed = [{"text": "a", "label": ["x"]}, {"text": "b", "label": "x"}]
+    assert read_table(file("t.jsonl", mixed)).labels is None
     assert read_table(file("t.csv", "text,kind\na,x\n"), label="kind").labels == ["x"]
 
 
@@ -140,9 +143,9 @@ def test_chunks_come_before_the_file_is_read_to_its_end(file):
         ),
         (
             "t.jsonl",
-            [{"text": "a", "label": ["b"]}],
+            [{"text": "a", "label": {"b": 1}}],
             {"need_label": True},
-            "line 1: the label is of type list",
+            "line 1: the label is of type dict",
         ),
         ("t.jsonl", [{"text": "a", "label": None}], {"need_label": True}, "line 1 has no label"),
         ("t.jsonl", [{"text": "a"}], {"need_label": True}, "line 1 has no column 'label'"),

@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from itertools import product
 from math import sqrt
 
 import numpy as np
@@ -59,11 +60,12 @@ def made_up(folder, scores, study="main", backbone=SMALL, **changes):
     return ResultDirectory(folder)
 
 
-def lines_of(directory, study, table=0):
+def lines_of(directory, study, caption="Test accuracy in %"):
     section = build_report(directory, [STUDIES[study]]).sections[0]
+    [table] = [table for table in section.tables if table.caption.startswith(caption)]
     return {
         (i, line.name): [v.whole + v.mark for v in line.values]
-        for i, line in enumerate(section.tables[table].lines)
+        for i, line in enumerate(table.lines)
     }
 
 
@@ -88,14 +90,100 @@ def test_ours_the_paper_s_the_majority_and_the_difference(tmp_path):
         {("pet", "MRPC"): THEIRS, ("cp-tuning", "MRPC"): OURS},
     )
     lines = lines_of(directory, "main")
-    assert lines[0, "majority"] == ["68.4", "68.4"]
-    assert lines[1, "PET"] == ["79.4 ± 2.3†", "79.4"]
-    assert lines[2, "the paper"] == ["66.23", "66.23"]
-    assert lines[3, "difference"] == ["+13.2", "+13.2"]
-    assert lines[4, "CP-Tuning"] == ["82.0 ± 1.6", "82.0"]
-    assert lines[6, "difference"] == ["+9.4", "+9.4"]
-    assert lines_of(directory, "main", 1)[0, "PET"] == ["60.0 ± 0.0", "60.0"]
-    assert lines_of(directory, "main", 2) == {(0, "against PET"): ["+2.6 (p –)", "+2.6 (p 0.003)"]}
+    assert lines[0, "majority"] == ["68.4", "68.4", ""]
+    assert lines[1, "PET"] == ["79.4 ± 2.3†", "79.4 ± 2.3", "2.0"]
+    assert lines[2, "the paper"] == ["66.23", "66.23", "2.0"]
+    assert lines[3, "difference"] == ["+13.2", "+13.2", ""]
+    assert lines[4, "CP-Tuning"] == ["82.0 ± 1.6", "82.0 ± 1.6", "1.0"]
+    assert lines[6, "difference"] == ["+9.4", "+9.4", ""]
+    assert lines_of(directory, "main", "F1 in %")[0, "PET"] == ["60.0 ± 0.0", "60.0 ± 0.0"]
+    assert lines_of(directory, "main", "Is “CP-Tuning” better?") == {
+        (0, "against PET"): ["+2.6 (p –)", "+2.6 (p 0.003)"]
+    }
+
+
+def test_two_splits_have_no_significance_and_no_interval(tmp_path):
+    """Their p is 0.03 here, and the ranges of two numbers are no interval."""
+    scores = {("pet", "MR"): (70.0, 70.2), ("cp-tuning", "MR"): (80.0, 80.4)}
+    assert stats.ttest_rel(*reversed(scores.values()), alternative="greater").pvalue < 0.05
+    directory = made_up(tmp_path, scores)
+    assert lines_of(directory, "main")[1, "PET"][0] == "70.1 ± 0.1"
+    against = lines_of(directory, "main", "Is “CP-Tuning” better?")
+    assert against == {(0, "against PET"): ["+10.1 (p –)", "+10.1 (p –)"]}
+    section = build_report(directory, [STUDIES["main"]]).sections[0]
+    assert not any(table.caption.startswith("95 %") for table in section.tables)
+
+
+def test_intervals_are_those_of_all_resamples_of_the_splits(tmp_path):
+    scores = {("pet", "MR"): THEIRS, ("pet", "CR"): OURS}
+    lines = lines_of(made_up(tmp_path, scores), "main", "95 % confidence")
+    shown = [[float(end) for end in text.split(" to ")] for text in lines[0, "PET"]]
+    for values, ends in zip((THEIRS, OURS, np.mean((THEIRS, OURS), axis=0)), shown, strict=True):
+        means = [np.mean(chosen) for chosen in product(values, repeat=5)]
+        assert ends == pytest.approx(np.quantile(means, (0.025, 0.975)).tolist(), abs=0.25)
+
+
+def test_ranks_and_their_correlation_with_the_paper_s_order(tmp_path):
+    """The paper has, on MR: fine-tuning below PET below CP-Tuning; and so on CR."""
+    scores = {
+        ("fine-tuning", "MR"): [60.0] * 3,
+        ("pet", "MR"): [80.0] * 3,
+        ("cp-tuning", "MR"): [90.0] * 3,
+        ("fine-tuning", "CR"): [70.0] * 3,
+        ("pet", "CR"): [80.0] * 3,
+        ("cp-tuning", "CR"): [75.0] * 3,
+    }
+    directory = made_up(tmp_path, scores)
+    ranks = {name: values[-1] for (_, name), values in lines_of(directory, "main").items()}
+    assert {row: ranks[row] for row in ("Fine-tuning", "PET", "CP-Tuning")} == {
+        "Fine-tuning": "3.0",
+        "PET": "1.5",
+        "CP-Tuning": "1.5",
+    }
+    correlation = lines_of(directory, "main", "Are our rows in the paper's order?")
+    [values] = correlation.values()
+    assert values[:2] == ["+1.00 (3 rows)", "+0.50 (3 rows)"]
+
+
+def test_every_split_is_a_dot_that_says_what_it_is(tmp_path):
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    files = write_report(directory, [STUDIES["main"]], "main")
+    html = (tmp_path / "main.html").read_text()
+    for seed, score in zip(SEEDS, OURS, strict=True):
+        assert f"<title>CP-Tuning, split {seed}: {score:.1f} %</title>" in html
+    figures = {path.name: path.read_bytes() for path in files if path.parent.name == "figures"}
+    assert sorted(figures) == [f"main-splits-mr.{kind}" for kind in ("pdf", "svg")]
+    assert figures["main-splits-mr.pdf"].startswith(b"%PDF")
+    assert b"<svg" in figures["main-splits-mr.svg"]
+    write_report(directory, [STUDIES["main"]], "main")
+    again = {name: (tmp_path / "figures" / name).read_bytes() for name in figures}
+    assert again == figures
+
+
+def test_the_index_links_every_report(tmp_path, browser):
+    directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
+    directory = made_up(tmp_path, {("k = 1 nearest", "MR"): OURS}, "inference")
+    missing = Cell("inference", "prototypes", "MR", 13, "pet", ("missing",))
+    directory.add_to_plan([missing], SMALL)
+    for study in ("main", "inference"):
+        write_report(ResultDirectory(tmp_path), [STUDIES[study]], study)
+    page = browser.new_page()
+    page.goto((tmp_path / "inference.html").as_uri())
+    page.get_by_role("link", name="All studies").click()
+    assert page.get_by_text("5 of 6 cells finished").is_visible()
+    page.get_by_role("link", name=STUDIES["main"].title).click()
+    assert page.url.endswith("main.html")
+
+
+def test_only_a_study_with_the_paper_s_numbers_says_that_it_has_them(tmp_path):
+    made_up(tmp_path, {("pet", "MR"): THEIRS})
+    directory = made_up(tmp_path, {("pet, best step", "MR"): THEIRS}, "selection")
+    for study, promised in (("main", True), ("selection", False)):
+        write_report(directory, [STUDIES[study]], study)
+        html = (tmp_path / f"{study}.html").read_text()
+        assert ("beside the paper" in html) == promised
+        assert ("The paper&#x27;s backbone" in html) == promised
+        assert ("not the paper&#x27;s RoBERTa-large" in html) == promised
 
 
 def test_the_test_over_tasks_is_the_paper_s(tmp_path):
@@ -114,15 +202,18 @@ def test_the_test_over_tasks_is_the_paper_s(tmp_path):
 def test_the_best_of_ours_is_bold_and_another_backbone_is_pointed_out(tmp_path):
     directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
     files = {
-        path.name: path.read_text() for path in write_report(directory, [STUDIES["main"]], "main")
+        path.name: path.read_text()
+        for path in write_report(directory, [STUDIES["main"]], "main")
+        if path.parent == tmp_path
     }
-    assert set(files) == {"main.md", "main.tex", "main.csv", "main.html"}
+    assert {"main.md", "main.tex", "main.csv", "main.html", "index.html"} <= set(files)
     warning = "The backbone is embedded (28.0 M parameters), not the paper&#x27;s RoBERTa-large"
     assert warning in files["main.html"]
     assert warning.replace("&#x27;", "'") in files["main.md"]
-    assert "| CP-Tuning | **82.0 ± 1.6** | **82.0** |" in files["main.md"]
+    assert "| CP-Tuning | **82.0 ± 1.6** | **82.0 ± 1.6** | 1.0 |" in files["main.md"]
     assert "<b>82.0 ± 1.6</b>" in files["main.html"]
-    assert r"CP-Tuning & \textbf{82.0 $\pm$ 1.6} & \textbf{82.0} \\" in files["main.tex"]
+    line = r"CP-Tuning & \textbf{82.0 $\pm$ 1.6} & \textbf{82.0 $\pm$ 1.6} & 1.0 \\"
+    assert line in files["main.tex"]
     assert r"79.4 $\pm$ 2.3$^\dagger$" in files["main.tex"]
     for outside in ("http://", "https://", "<script"):
         assert outside not in files["main.html"].replace("http://www.w3.org", "")
@@ -148,7 +239,7 @@ def test_prompts_have_mean_deviation_and_tests_on_both(tmp_path):
     for number, prompt in enumerate(("a", "b", "c")):
         scores["cp-tuning", "MR", prompt] = [80.0 + number, 81.0 + number, 80.5 + 2 * number]
         scores["pet", "MR", prompt] = [70.0 + 5 * number, 72.0 + 6 * number, 71.0 + 4 * number]
-    lines = lines_of(made_up(tmp_path, scores, "prompts"), "prompts", 1)
+    lines = lines_of(made_up(tmp_path, scores, "prompts"), "prompts", "Five prompts")
     own = np.mean([1.0, 1.0, 2.0])
     pet = np.mean([5.0, 6.0, 4.0])
     values = lines[0, "MR"]
@@ -170,6 +261,7 @@ def test_parameters_are_four_plots_with_one_curve_per_data_set(tmp_path):
     directory = made_up(tmp_path, scores, "parameters")
     files = write_report(directory, [STUDIES["parameters"]], "parameters")
     pictures = sorted(path.name for path in files if path.suffix == ".png")
+    pictures = [name for name in pictures if "splits" not in name]
     assert pictures == [
         "parameters-contrastive-weight.png",
         "parameters-margin.png",
@@ -177,7 +269,7 @@ def test_parameters_are_four_plots_with_one_curve_per_data_set(tmp_path):
         "parameters-xi.png",
     ]
     html = (tmp_path / "parameters.html").read_text()
-    assert html.count("<svg") == 4
+    assert html.count("<svg") == 4 + 2
     assert "MRPC" in html[html.index("<svg") : html.index("</svg>")]
     tables = build_report(directory, [STUDIES["parameters"]]).sections[0].tables
     assert [table.lines[1].name for table in tables] == ["m = 0", "1/τn = 1", "ξ = 1", "λ = 0.1"]
@@ -192,16 +284,16 @@ def test_the_main_table_has_a_picture_of_the_averages(tmp_path):
     assert "PET" in picture.svg
     assert "CP-Tuning" in picture.svg
     assert "WARP" not in picture.svg  # It has no average yet.
-    assert picture.png.startswith(b"\x89PNG")
+    assert picture.files["png"].startswith(b"\x89PNG")
 
 
 def test_a_table_in_latex_has_a_label_and_separates_groups_of_rows(tmp_path):
     directory = made_up(tmp_path, {("pet", "MR"): THEIRS, ("cp-tuning", "MR"): OURS})
     write_report(directory, [STUDIES["main"]], "main")
     latex = (tmp_path / "main.tex").read_text()
-    assert [f"\\label{{tab:main-{n}}}" in latex for n in (1, 2, 3)] == [True, True, False]
+    assert [f"\\label{{tab:main-{n}}}" in latex for n in (1, 3, 4)] == [True, True, False]
     assert latex.count("\\addlinespace") == 2
-    assert latex.count("\\begin{table*}") == latex.count("\\end{table*}") == 2
+    assert latex.count("\\begin{table*}") == latex.count("\\end{table*}") == 3
 
 
 def test_the_two_rules_for_the_step_are_compared_method_by_method(tmp_path):
@@ -211,7 +303,8 @@ def test_the_two_rules_for_the_step_are_compared_method_by_method(tmp_path):
         ("warp, best step", "MR"): OURS,
         ("warp, last step", "MR"): THEIRS,
     }
-    lines = lines_of(made_up(tmp_path, scores, "selection"), "selection", 1)
+    directory = made_up(tmp_path, scores, "selection")
+    lines = lines_of(directory, "selection", "Is the last step better")
     p = stats.ttest_rel(OURS, THEIRS, alternative="greater").pvalue
     assert lines == {
         (0, "PET"): ["+2.6 (p –)", f"+2.6 (p {p:.3f})"],
@@ -394,5 +487,5 @@ def test_the_whole_main_table_fits_on_a_page(tmp_path, browser):
     page.goto((tmp_path / "main.html").as_uri())
     fits = "element => element.scrollWidth <= element.clientWidth"
     tables = page.locator(".scroll").all()
-    assert len(tables) == 3
+    assert len(tables) == 4
     assert all(table.evaluate(fits) for table in tables)

@@ -282,7 +282,8 @@ def test_a_published_directory_is_small_and_can_be_continued_like_any_other(
     public = tmp_path / "public"
     _, files = run(publish=public)
     assert sorted(path.name for path in public.iterdir()) == [
-        *("main.csv", "main.html", "main.md", "main.tex", "plan.json", "records.jsonl.gz")
+        *("figures", "index.html", "main.csv", "main.html", "main.md", "main.tex"),
+        *("plan.json", "records.jsonl.gz"),
     ]
     assert (public / "main.md").read_text() == files["main.md"].read_text()
     assert compare(request_for().output, public)[0].test.difference == 0
@@ -341,6 +342,9 @@ def test_a_dry_run_counts_and_estimates_and_writes_nothing(run, request_for):
     said, files = run(dry_run=True, fast=False)
     assert said[0].startswith("24 runs, 24 of them still to do: about ")
     assert "(measured now)" in said[0]
+    assert said[1].startswith("  cp-tuning: 12 runs, ") or said[2].startswith("  cp-tuning: 12 ")
+    assert "With --fast (two splits, two learning rates, one batch size): 4 runs, about" in said[-2]
+    assert said[-1].startswith("With --workers N, ")
     assert files == {}
     assert not request_for().output.exists()
     run(methods=("cp-tuning",))

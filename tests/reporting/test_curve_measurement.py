@@ -89,3 +89,17 @@ def test_measuring_trains_each_size_in_each_repeat_and_can_be_stopped_between():
     assert last.accuracies == {1: [2 / 3, 2 / 3], 2: [2 / 3, 2 / 3]}
     assert last.majority == pytest.approx(2 / 3)
     assert last.answers == 3
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abc")).map(sorted).map(tuple), min_size=1),
+    st.integers(1, 4),
+)
+def test_of_label_sets_each_label_has_so_many_texts_or_as_many_as_there_are(sets, size):
+    smaller, rows = nested_subsets(sets, [size, size + 1], seed=0)
+    assert set(smaller) <= set(rows)
+    for label in {part for own in sets for part in own}:
+        there = sum(label in own for own in sets)
+        assert sum(label in sets[row] for row in smaller) >= min(size, there)
+    bare = [row for row in smaller if not sets[row]]
+    assert len(bare) == min(size, sets.count(()))

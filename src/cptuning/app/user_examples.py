@@ -204,5 +204,10 @@ def examples_from_table(table: Table) -> list[Example]:
     >>> examples_from_table(Table([{}], Examples(("hello",)), [7], [""]))
     [Example(text='hello', label='7')]
     """
+    if table.has_label_sets:
+        raise CPTuningError(
+            "The texts have lists of labels, and the page takes one label per text: train such a "
+            "model with the command cptuning fit."
+        )
     labels = (str(label) for label in table.labels or [])
     return [Example(text, label) for text, label in zip(table.examples, labels, strict=True)]

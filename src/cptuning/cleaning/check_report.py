@@ -5,6 +5,7 @@ from html import escape
 
 import cptuning
 from cptuning.cleaning.findings import KINDS, CheckedRow, DataCheck, Finding
+from cptuning.data import label_text
 from cptuning.reporting.formatting import format_percent
 from cptuning.reporting.html import html_page, table_html, text_html
 
@@ -58,4 +59,4 @@ def _table(findings: Sequence[Finding]) -> str:
 def _row(row: CheckedRow) -> str:
     texts = (row.text,) if isinstance(row.text, str) else row.text
     shown = " | ".join(text_html(text, 200) for text in texts)
-    return f"{escape(row.where)}: {shown} <b>{escape(str(row.label))}</b>"
+    return f"{escape(row.where)}: {shown} <b>{escape(label_text(row.label))}</b>"

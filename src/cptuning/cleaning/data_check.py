@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from cptuning.cleaning.findings import CheckedRow, DataCheck, Finding, in_order, quoted
-from cptuning.cleaning.label_errors import label_errors
+from cptuning.cleaning.label_errors import label_errors, label_set_errors
 from cptuning.cleaning.repeats import leaks, same_texts, similar_texts
 from cptuning.cleaning.similar_labels import similar_labels
-from cptuning.data import Examples, as_examples, as_labels
+from cptuning.data import (
+    Examples,
+    as_examples,
+    is_multi_label,
+    label_parts,
+    label_space_of,
+    label_text,
+)
 from cptuning.errors import CPTuningError
 
 _MOST_NAMED = 5
@@ -44,20 +51,28 @@ def check(
       'Out' (1 row) and 'out' (3 rows) differ only in case or separators.
     """
     examples = as_examples(X)
-    train = _Part("train", examples, as_labels(y, len(examples)), names)
+    label_space = label_space_of(y)
+    train = _Part("train", examples, label_space.as_labels(y, len(examples)), names)
     parts = [train]
     if (X_test is None) != (y_test is None):
         raise CPTuningError("Give X_test and y_test together, or neither.")
     if X_test is not None:
         examples = as_examples(X_test, pair=examples.is_pair)
-        parts.append(_Part("test", examples, as_labels(y_test, len(examples)), test_names))
+        test_labels = label_space_of(y_test).as_labels(y_test, len(examples))
+        if is_multi_label(test_labels) != is_multi_label(train.labels):
+            raise CPTuningError(
+                "Either the training or the test texts have label sets, the others single labels: "
+                "give both the same kind."
+            )
+        parts.append(_Part("test", examples, test_labels, test_names))
     findings: list[Finding] = []
     for part in parts:
         findings += [*_repeats(part), *_empty_texts(part)]
     findings += _similar_labels(parts)
     for test in parts[1:]:
         findings += [*_leaks(train, test), *_unknown_labels(train, test)]
-    errors, share, note = _label_errors(train, backbone)
+    find = _label_set_errors if is_multi_label(train.labels) else _label_errors
+    errors, share, note = find(train, backbone)
     n_test = sum(len(test.labels) for test in parts[1:])
     notes = (note,) if note else ()
     return DataCheck(in_order([*findings, *errors]), len(train.labels), n_test, share, notes)
@@ -80,7 +95,7 @@ class _Part:
 
     def first(self, label: str) -> Iterable[CheckedRow]:
         """The first row with a label of this name, if there is one."""
-        numbers = (n for n, own in enumerate(self.labels) if str(own) == label)
+        numbers = (n for n, own in enumerate(self.labels) if label in map(str, label_parts(own)))
         return [self.row(number) for number in numbers][:1]
 
 
@@ -94,7 +109,7 @@ def _repeats(part: _Part) -> Iterable[Finding]:
             reason = f"{quoted(rows[0].text)} is in {places}."
         else:
             kind = "conflict"
-            places = _and([f"{row.label!r} in {row.where}" for row in rows])
+            places = _and([f"{_named(row.label)} in {row.where}" for row in rows])
             reason = f"{quoted(rows[0].text)} is labelled {places}."
         if repeat.is_exact:
             yield Finding(kind, reason, rows)
@@ -111,7 +126,9 @@ def _empty_texts(part: _Part) -> Iterable[Finding]:
 
 
 def _similar_labels(parts: Sequence[_Part]) -> Iterable[Finding]:
-    counts = Counter(str(label) for part in parts for label in part.labels)
+    counts = Counter(
+        str(label) for part in parts for own in part.labels for label in label_parts(own)
+    )
     for similar in similar_labels(counts):
         one, other = (
             f"{label!r} ({_many(counts[label], 'row')})" for label in (similar.other, similar.label)
@@ -127,13 +144,14 @@ def _leaks(train: _Part, test: _Part) -> Iterable[Finding]:
         same = "the same text" if leak.is_exact else "nearly the same text"
         reason = f"{row.where} has {same} as {known.where}"
         if row.label != known.label:
-            reason += f", but is labelled {row.label!r}, not {known.label!r}"
+            reason += f", but is labelled {_named(row.label)}, not {_named(known.label)}"
         yield Finding("leak", f"{reason}: {quoted(row.text)}.", (row,), evidence=(known,))
 
 
 def _unknown_labels(train: _Part, test: _Part) -> Iterable[Finding]:
-    known = set(train.labels)
-    for label, n in sorted(Counter(test.labels).items(), key=_name):
+    known = {label for own in train.labels for label in label_parts(own)}
+    counts = Counter(label for own in test.labels for label in label_parts(own))
+    for label, n in sorted(counts.items(), key=_name):
         if label not in known:
             [row] = test.first(str(label))
             where = row.where if n == 1 else f"{n} test rows, the first of which is {row.where}"
@@ -178,6 +196,49 @@ def _label_errors(part: _Part, backbone: str) -> tuple[list[Finding], float | No
     # With fewer labels, the estimate says more about the prior than about the data.
     share = estimate.share if len(rows) >= _LEAST_FOR_SHARE else None
     return findings, share, note if alone else None
+
+
+def _label_set_errors(part: _Part, backbone: str) -> tuple[list[Finding], float | None, str | None]:
+    """The same for label sets: labels that are probably missing, or that a text does not have."""
+    from cptuning.estimator import CPTuningClassifier
+
+    classifier = CPTuningClassifier(backbone, preset="instant", verbose=False)
+    classifier.fit(part.examples, part.labels)
+    held_out, rows = classifier.held_out_, classifier.held_out_rows_
+    if held_out is None or rows is None:
+        return [], None, "There is a single example: no label can be checked."
+    found = label_set_errors(held_out, classifier.classes_.tolist())
+    findings = []
+    for error in found:
+        row = part.row(int(rows[error.row]))
+        sure = f"wrong with a probability of {100 * error.probability:.0f} %"
+        if error.is_given:
+            reason = f"is labelled {error.label!r}, but does not look like it"
+        else:
+            reason = f"is not labelled {error.label!r}, but looks like it"
+        left = tuple(label for label in label_parts(row.label) if label != error.label)
+        suggestion = left if error.is_given else (*left, error.label)
+        findings.append(
+            Finding(
+                "label-error",
+                f"{row.where}: {quoted(row.text)} {reason}: {sure}.",
+                (row,),
+                suggestion=suggestion,
+                probability=error.probability,
+            )
+        )
+    return findings, None, None
+
+
+def _named(label: Hashable) -> str:
+    """A label, or a label set, in a sentence.
+
+    >>> _named("late"), _named(("late", "rude")), _named(())
+    ("'late'", "'late, rude'", 'not at all')
+    """
+    if isinstance(label, tuple):
+        return repr(label_text(label)) if label else "not at all"
+    return repr(label)
 
 
 def _and(parts: Sequence[str]) -> str:

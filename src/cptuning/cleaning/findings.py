@@ -4,6 +4,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from cptuning.data import label_text
+
 KINDS = {
     "conflict": "The same text under different labels",
     "label-error": "Labels that are probably wrong",
@@ -33,7 +35,7 @@ class CheckedRow:
     label: Hashable
 
     def __str__(self) -> str:
-        return f"{self.where}: {quoted(self.text)} ({self.label})"
+        return f"{self.where}: {quoted(self.text)} ({label_text(self.label)})"
 
     def to_json(self) -> dict[str, Any]:
         """The row as a JSON object."""

@@ -1,6 +1,6 @@
 """Labels that are probably wrong, by the answers of a model that has not seen them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from cptuning.inference import SupportSet, softmax
 from cptuning.inference.closed_form import MOST_ANSWERS
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
+from cptuning.methods.evaluation_log import HeldOut
 
 LIKELY = 0.5
 """A label is reported if it is wrong with at least this probability."""
@@ -123,3 +124,41 @@ def _nearest_of(answer: int, row: int, support: SupportSet) -> tuple[int, ...]:
     places, _ = support.take(members).nearest(support.embeddings[row][None], _NEAREST)
     nearest: Any = members[places[0]].tolist()
     return tuple(nearest)
+
+
+@dataclass(frozen=True)
+class WrongInSet:
+    """A label that a row has and probably should not have, or the other way round."""
+
+    row: int
+    """Among the held-out rows."""
+    label: Hashable
+    is_given: bool
+    """Whether the row has the label."""
+    probability: float
+    """The probability that this is wrong."""
+
+
+def label_set_errors(held_out: HeldOut, classes: Sequence[Hashable]) -> list[WrongInSet]:
+    """The labels that are probably missing or wrong, the most probable ones first.
+
+    Each label of each row is a task of two classes, to have it or not. Its score is its calibrated
+    log-odds by the answer of a model that has not seen the row, and :class:`ErrorEstimate` is that
+    of all of them together.
+    """
+    calibration, labels = held_out.calibration, held_out.labels
+    logits = held_out.scores / calibration.temperature - calibration.biases
+    binary = np.stack([np.zeros(logits.size), logits.ravel()], axis=1)
+    probabilities = ErrorEstimate.of(binary, labels.ravel()).probabilities
+    is_likely = (probabilities >= LIKELY) & ((logits.ravel() > 0) != (labels.ravel() == 1))
+    listed = np.flatnonzero(is_likely)
+    order = listed[np.argsort(-probabilities[listed], kind="stable")]
+    return [
+        WrongInSet(
+            int(place // labels.shape[1]),
+            classes[place % labels.shape[1]],
+            bool(labels.ravel()[place]),
+            float(probabilities[place]),
+        )
+        for place in order.tolist()
+    ]

@@ -13,7 +13,7 @@ from cptuning.data import check_kind, iter_tables
 from cptuning.data.formats import files_package
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import clear_unfinished, write_whole
-from cptuning.inference import UNKNOWN, Predictor
+from cptuning.inference import UNKNOWN, MultiLabelPredictor, Predictor
 from cptuning.reporting.prediction_columns import PredictionColumns
 from cptuning.storage import load_predictor
 
@@ -31,6 +31,8 @@ class PredictionJob:
     neighbours: int = 0
     text: str | None = None
     text_b: str | None = None
+    label_separator: str | None = None
+    """What joins the labels of a text that has several; without it they are lists."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Summary:
     """The result of a run."""
 
     predictions: Counter[str]
-    """The number of rows of each label in this run."""
+    """The number of rows of each label in this run; a row may have several."""
+    rows: int
     blocks: int
     skipped: int
     """The number of blocks that an earlier run had finished."""
@@ -53,20 +56,27 @@ def predict_on_ray(job: PredictionJob, workers: int, advance: Callable[[int], No
     so no row is lost or duplicated.
     """
     blocks = blocks_of(job.source)
-    load_predictor(job.model)  # Fails here, with a clear error, before anything is written.
+    columns_of(load_predictor(job.model), job)  # Fails here before anything is written.
     begin(job.output, job.source, job.model, _options(job))
     left = [block for block in blocks if not (job.output / block.answers).is_file()]
     counts: Counter[str] = Counter()
+    n_rows = 0
     if left:
         for done in _done_on_ray(job, left, min(workers, len(left))):
             if done["error"]:
                 raise CPTuningError(done["error"])
             counts.update(dict(zip(done["labels"], done["counts"], strict=True)))
-            advance(sum(done["counts"]))
+            n_rows += done["rows"]
+            advance(done["rows"])
         # Delete what workers that died have left; no worker is writing any more.
         for folder in {(job.output / block.answers).parent for block in blocks}:
             clear_unfinished(folder)
-    return Summary(counts, len(blocks), skipped=len(blocks) - len(left))
+    return Summary(counts, n_rows, len(blocks), skipped=len(blocks) - len(left))
+
+
+def columns_of(predictor: Predictor, job: PredictionJob) -> PredictionColumns:
+    """What is added to the rows, with a clear error if it can't be."""
+    return PredictionColumns(predictor, job.probabilities, job.neighbours, job.label_separator)
 
 
 def _options(job: PredictionJob) -> dict[str, Any]:
@@ -101,24 +111,25 @@ class BlockPredictor:
     def __init__(self, job: PredictionJob) -> None:
         self.job = job
         self.predictor: Predictor = load_predictor(job.model)
-        self.answers = PredictionColumns(self.predictor, job.probabilities, job.neighbours)
+        self.answers = columns_of(self.predictor, job)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Answer one block; an error of the user's is returned, so that Ray does not retry it."""
         block = Block(str(batch["path"][0]), int(batch["group"][0]))
-        error, counts = "", Counter[str]()
+        error, counts, n_rows = "", Counter[str](), 0
         try:
-            counts = self.finish(block)
+            counts, n_rows = self.finish(block)
         except CPTuningError as mistake:
             error = str(mistake)
         return {
             "error": [error],
             "labels": [list(counts)],
             "counts": [list(counts.values())],
+            "rows": [n_rows],
         }
 
-    def finish(self, block: Block) -> Counter[str]:
-        """Write the rows of a block with their predictions, and return the count of each label."""
+    def finish(self, block: Block) -> tuple[Counter[str], int]:
+        """Write the rows of a block with their predictions; count each label, and the rows."""
         path = str(self.job.source / block.path)
         added: list[dict[str, Any]] = []
         tables = iter_tables(
@@ -132,7 +143,8 @@ class BlockPredictor:
             check_kind(table.examples, pairs=self.predictor.is_pair, path=path)
             added += self.answers.added(table, path)
         self._write(block, added)
-        return Counter(str(answer["prediction"]) for answer in added)
+        labels = (label for answer in added for label in self.answers.counted(answer))
+        return Counter(labels), len(added)
 
     def _write(self, block: Block, added: list[dict[str, Any]]) -> None:
         """Write the row group unchanged, including its column types, with the added columns."""
@@ -144,6 +156,8 @@ class BlockPredictor:
             values = [answer[name] for answer in added]
             if kind == arrow.string():
                 values = [None if value is None else str(value) for value in values]
+            elif kind == arrow.list_(arrow.string()):
+                values = [value and [str(label) for label in value] for value in values]
             table = table.append_column(name, arrow.array(values, kind))
         target = self.job.output / block.answers
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -158,6 +172,9 @@ class BlockPredictor:
             labels.append(UNKNOWN)
         kinds = {type(label) for label in labels}
         label_kind = arrow.array(labels).type if len(kinds) == 1 else arrow.string()
+        if isinstance(self.predictor, MultiLabelPredictor):
+            is_joined = self.job.label_separator is not None
+            label_kind = arrow.string() if is_joined else arrow.list_(label_kind)
 
         def kind(name: str) -> Any:
             if name == "prediction" or name.endswith("_label"):

@@ -8,10 +8,10 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
-from cptuning.commands.tables import ColumnOptions, labels_of
-from cptuning.data import Examples, Table, aligned, check_kind
+from cptuning.commands.tables import ColumnOptions, check_label_sets, labels_of
+from cptuning.data import Examples, Table, aligned, check_kind, is_multi_label
 from cptuning.files.locks import changing
-from cptuning.inference import Predictor
+from cptuning.inference import MultiLabelPredictor, Predictor
 
 
 def add(
@@ -28,6 +28,8 @@ def add(
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     label: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    label_columns: options.LabelColumns = None,
     as_json: options.Json = False,
 ) -> None:
     """Add labelled examples, also of new classes, to a model without training.
@@ -36,8 +38,10 @@ def add(
     """
     from cptuning.storage import FACTS_FILE, read_facts
 
-    table = ColumnOptions(text, text_b, label).read_labelled(file)
-    read_facts(model)  # It refuses anything that is not a model folder.
+    columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
+    facts = read_facts(model)  # It refuses anything that is not a model folder.
+    table = columns.remembering(facts.label_cells).read_labelled(file)
+    check_label_sets(table, facts.label_sets is not None, file, "the model")
     # A server of the folder, or another such command, must not add anything in between.
     with changing(model / FACTS_FILE):
         result = _added(model, table, file, model if output is None else output)
@@ -49,7 +53,8 @@ def add(
     typer.echo(f"{added} new example{'' if added == 1 else 's'} added{repeated}.")
     new = ", ".join(map(str, result["new_classes"]))
     news = f", of which new: {new}" if new else ""
-    known = f"{result['examples']} examples of {len(result['classes'])} classes"
+    classes = "labels" if result["label_sets"] else "classes"
+    known = f"{result['examples']} examples of {len(result['classes'])} {classes}"
     typer.echo(f"{result['model']} now knows {known}{news}.")
 
 
@@ -77,6 +82,7 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
         "new_classes": list(after.label_space.classes[len(before.label_space) :]),
         "classes": list(after.label_space.classes),
         "examples": len(after.support or ()),
+        "label_sets": isinstance(after, MultiLabelPredictor),
     }
 
 
@@ -90,8 +96,10 @@ def _warn_of_contradictions(
     support_labels = predictor.label_space.decode(predictor.support.labels).tolist()
     for text, label in zip(predictor.support.examples, support_labels, strict=True):
         own.setdefault(text, set()).add(label)
+    given = predictor.label_space.as_labels(labels)
     contradictions = sum(
-        label not in own.get(text, {label}) for text, label in zip(examples, labels, strict=True)
+        label not in own.get(text, {label}) for text, label in zip(examples, given, strict=True)
     )
     if contradictions:
-        warn(f"{contradictions} of the texts are known to the model under another label.")
+        others = "other labels" if is_multi_label(given) else "another label"
+        warn(f"{contradictions} of the texts are known to the model under {others}.")

@@ -7,7 +7,7 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, say
-from cptuning.commands.tables import ColumnOptions, described, labels_of
+from cptuning.commands.tables import ColumnOptions, check_label_sets, described, labels_of
 from cptuning.data import check_kind
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.formatting import format_percent
@@ -27,6 +27,8 @@ def check(
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     label: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    label_columns: options.LabelColumns = None,
     backbone: options.Backbone = "embedded",
     most: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many findings of a kind to print.")
@@ -48,13 +50,14 @@ def check(
 
     if report is not None:
         check_writable(report)
-    columns = ColumnOptions(text, text_b, label)
-    known = columns.read_labelled(train)
+    columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
+    known = columns.read_examples(train)
     say(described(known, train))
     tested: dict[str, Any] = {}
     if test is not None:
         asked = columns.read_labelled(test)
         check_kind(asked.examples, pairs=known.examples.is_pair, path=test)
+        check_label_sets(asked, known.has_label_sets, test, train)
         say(described(asked, test))
         tested = {
             "X_test": asked.examples,

@@ -1,5 +1,6 @@
 """cptuning evaluate: how good a model is on labelled texts, as metrics and as a report."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,14 +8,18 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, print_table, say, warn
-from cptuning.commands.tables import ColumnOptions, folder_name, labels_of
+from cptuning.commands.tables import ColumnOptions, check_label_sets, folder_name, labels_of
 from cptuning.data import aligned, check_kind
 from cptuning.data.formats import file_name
 from cptuning.files.atomic import write_whole
+from cptuning.inference import MultiLabelPredictor
 from cptuning.reporting.evaluation import Evaluation
 from cptuning.reporting.evaluation_report import report_html, verdict
 from cptuning.reporting.formatting import format_interval, format_percent
 from cptuning.reporting.html import check_writable
+from cptuning.reporting.label_evaluation import LabelSetEvaluation, f1_verdict
+from cptuning.reporting.label_report import label_report_html
+from cptuning.reporting.metrics import ClassScore
 
 
 def evaluate(
@@ -28,30 +33,75 @@ def evaluate(
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     label: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    label_columns: options.LabelColumns = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure a model on labelled texts that it has not seen."""
-    from cptuning.storage import load_model
+    from cptuning.storage import load_model, read_facts
 
     if report is not None:
         check_writable(report)
-    table = ColumnOptions(text, text_b, label).read_labelled(test)
+    columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
+    facts = read_facts(model)
+    table = columns.remembering(facts.label_cells).read_labelled(test)
+    check_label_sets(table, facts.label_sets is not None, test, "the model")
     loaded = load_model(model)
     predictor = loaded.predictor
     check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)
-    evaluation = Evaluation.of(predictor, table.examples, labels)
+    evaluation: Evaluation | LabelSetEvaluation
+    if isinstance(predictor, MultiLabelPredictor):
+        evaluation = LabelSetEvaluation.of(predictor, table.examples, labels)
+    else:
+        evaluation = Evaluation.of(predictor, table.examples, labels)
     for line in evaluation.cautions():
         warn(line)
     if report is not None:
         name = file_name(test) if test == "-" else Path(test).name
-        page = report_html(evaluation, loaded.facts.to_json(), model=folder_name(model), test=name)
+        known, names = loaded.facts.to_json(), {"model": folder_name(model), "test": name}
+        if isinstance(evaluation, LabelSetEvaluation):
+            page = label_report_html(evaluation, known, **names)
+        else:
+            page = report_html(evaluation, known, **names)
         write_whole(report, page)
         say(f"The report is in {report}.")
     if as_json:
         print_json(evaluation.summary())
+    elif isinstance(evaluation, LabelSetEvaluation):
+        _print_label_sets(evaluation)
     else:
         print_evaluation(evaluation)
+
+
+def _print_label_sets(evaluation: LabelSetEvaluation) -> None:
+    scores = evaluation.scores
+    low, high = scores.micro_f1_interval
+    print_table(
+        [
+            (
+                "micro-F1",
+                format_percent(scores.micro_f1),
+                f"over all labels, 95 % interval {format_interval(low, high)}",
+            ),
+            ("macro-F1", format_percent(scores.macro_f1), f"over {len(scores.labels)} labels"),
+            ("sample F1", format_percent(scores.sample_f1), f"over {scores.n} texts"),
+            (
+                "accuracy",
+                format_percent(scores.subset_accuracy),
+                f"exactly their labels, 95 % interval {format_interval(*evaluation.interval)}",
+            ),
+            ("baseline", format_percent(scores.constant_f1), "micro-F1 of the same labels for all"),
+            (
+                "calibration",
+                format_percent(evaluation.calibration_error),
+                "mean gap between probability and truth",
+            ),
+        ]
+    )
+    typer.echo()
+    _print_scores("label", scores.by_label())
+    typer.echo(f"\n{f1_verdict(scores)}")
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
@@ -77,6 +127,11 @@ def print_evaluation(evaluation: Evaluation) -> None:
         rows.append(("unknown", str(unknown), "texts unlike every example"))
     print_table(rows)
     typer.echo()
+    _print_scores("class", confusion.by_class())
+    typer.echo(f"\n{verdict(evaluation)}")
+
+
+def _print_scores(kind: str, scores: Sequence[ClassScore]) -> None:
     print_table(
         [
             (
@@ -86,9 +141,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
                 format_percent(s.recall),
                 str(s.support),
             )
-            for s in confusion.by_class()
+            for s in scores
         ],
-        header=("class", "F1", "precision", "recall", "texts"),
+        header=(kind, "F1", "precision", "recall", "texts"),
         numbers=4,
     )
-    typer.echo(f"\n{verdict(evaluation)}")

@@ -12,11 +12,12 @@ from cptuning.commands import options
 from cptuning.commands.console import print_json, say, warn
 from cptuning.commands.tables import (
     ColumnOptions,
+    check_label_sets,
     described,
     labels_of,
     oddities,
 )
-from cptuning.data import Table, aligned, check_kind, read_table
+from cptuning.data import Table, aligned, check_kind, label_parts, read_table
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 from cptuning.reporting.evaluation import overlap
@@ -76,6 +77,8 @@ def fit(
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     label: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    label_columns: options.LabelColumns = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -114,7 +117,7 @@ def fit(
         | options.parse_prompt(task, template, label_words),
     )
     check_place(output)
-    columns = ColumnOptions(text, text_b, label)
+    columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
     data = _Data.read(train, dev, unlabeled, columns)
     for line in data.warnings():
         warn(line)
@@ -123,7 +126,7 @@ def fit(
             say(line)
         if init_from is None and (notice := _download_notice(backbone)):
             say(notice)
-        classifier.set_params(callbacks=[_notices()])
+        classifier.set_params(callbacks=[_notices(data.train.has_label_sets)])
     try:
         training = classifier.prepare(
             **data.arguments(), init_from=init_from, sample_weight=data.weights(weight)
@@ -131,11 +134,16 @@ def fit(
         if not quiet and training.settings.steps > 0:
             seconds = classifier.fit_seconds(training)
             say(f"Training will take about {format_duration(seconds)}.")
-        classifier.fit_prepared(training).save(output)
+        classifier.fit_prepared(training)
+        if columns.label_cells is not None:
+            classifier.training_["label_cells"] = columns.label_cells.to_json()
+        classifier.save(output)
     except (KeyboardInterrupt, SystemExit) as stop:  # Ctrl-C, or SIGTERM during the training.
         say(_stopped(checkpoints))
         raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
     result = _result(classifier.training_, output, time.monotonic() - began)
+    if data.train.has_label_sets and (held_out := classifier.held_out_) is not None:
+        result["held_out"] = {"sample_f1": held_out.score().accuracy, "n": len(held_out.labels)}
     if as_json:
         print_json(result)
     elif not quiet:
@@ -166,11 +174,12 @@ class _Data:
     def read(
         cls, train: str, dev: str | None, unlabeled: str | None, columns: ColumnOptions
     ) -> "_Data":
-        data = cls((train, columns.read_labelled(train)))
+        data = cls((train, columns.read_examples(train)))
         pairs = data.train.examples.is_pair
         if dev is not None:
             data.dev_path, data.dev = dev, columns.read_labelled(dev)
             check_kind(data.dev.examples, pairs=pairs, path=dev)
+            check_label_sets(data.dev, data.train.has_label_sets, dev, train)
             data.dev_labels = data._checked_dev_labels(data.dev)
         if unlabeled is not None:
             data.unlabeled = read_table(unlabeled, text=columns.text, text_b=columns.text_b)
@@ -178,14 +187,15 @@ class _Data:
         return data
 
     def _checked_dev_labels(self, dev: Table) -> list[Hashable]:
-        known = set(labels_of(self.train))
+        known = {part for label in labels_of(self.train) for part in label_parts(label)}
         labels = aligned(labels_of(dev), known)
         for label, where in zip(labels, dev.where, strict=True):
-            if label not in known:
-                raise CPTuningError(
-                    f"{where}: the label {label!r} does not occur in {self.path}, "
-                    "add examples of it there or remove the row."
-                )
+            for part in label_parts(label):
+                if part not in known:
+                    raise CPTuningError(
+                        f"{where}: the label {part!r} does not occur in {self.path}, "
+                        "add examples of it there or remove the row."
+                    )
         return labels
 
     def arguments(self) -> dict[str, Any]:
@@ -234,15 +244,18 @@ class _Data:
         return lines
 
 
-def _notices() -> "Callback":
+def _notices(label_sets: bool) -> "Callback":
     """A callback that says what is known before the training, and when one is resumed."""
     with needed_for("Training"):
         from cptuning.training import Callback
 
     class Notices(Callback):
         def on_instant(self, score: "Score") -> None:
-            found = format_percent(score.accuracy)
-            say(f"Without training: {found} of {score.examples} held-out examples right.")
+            found, n = format_percent(score.accuracy), score.examples
+            if label_sets:
+                say(f"Without training: F1 {found}, the mean over {n} held-out examples.")
+            else:
+                say(f"Without training: {found} of {n} held-out examples right.")
 
         def on_start(self, stage: str, step: int, last: int) -> None:
             if step > 0:
@@ -298,6 +311,11 @@ def _print(result: dict[str, Any]) -> None:
     held_out = result["held_out"]
     if held_out is None:
         typer.echo("The accuracy was not measured: nothing was held out.")
+    elif "sample_f1" in held_out:
+        typer.echo(
+            f"Held-out F1 {format_percent(held_out['sample_f1'])} "
+            f"(the mean over {held_out['n']} texts, {result['validation']})."
+        )
     else:
         typer.echo(
             f"Held-out accuracy {format_percent(held_out['accuracy'])} "

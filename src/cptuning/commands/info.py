@@ -33,16 +33,17 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
 def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tuple[str, str]]:
     training = facts["training"]
     accuracy = training["held_out_accuracy"]
+    label_sets = facts.get("label_sets") is not None
     threshold, lead = facts["unknown_threshold"], facts.get("clear_lead")
     kinds = {"onnx": "exported, predicts without torch", "torch": "can be trained further"}
     return [
         ("model", f"{model} ({facts['bytes'] / 1e6:.0f} MB, {kinds[facts['kind']]})"),
         ("method", str(facts["method"])),
-        ("classes", ", ".join(map(str, facts["classes"]))),
+        ("labels" if label_sets else "classes", ", ".join(map(str, facts["classes"]))),
         ("trained on", ", ".join(f"{c} {n}" for c, n in training["examples"].items())),
         *([("added since", f"{facts['added']} examples")] if facts["added"] else []),
         (
-            "held-out accuracy",
+            "held-out F1" if label_sets else "held-out accuracy",
             "not measured"
             if accuracy is None
             else f"{format_percent(accuracy)} ({training['validation']})",

@@ -8,8 +8,8 @@ import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, print_table, say
-from cptuning.commands.tables import ColumnOptions, described, labels_of
-from cptuning.data import Examples, LabelledData, aligned, check_kind
+from cptuning.commands.tables import ColumnOptions, check_label_sets, described, labels_of
+from cptuning.data import Examples, LabelledData, aligned, check_kind, is_multi_label, label_parts
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.curve_measurement import default_sizes, largest_size, measure
@@ -53,11 +53,14 @@ def learning_curve(
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
     label: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    label_columns: options.LabelColumns = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Measure whether more labels would help: accuracy by examples per class.
 
+    Where texts have several labels, it is the mean F1 of their label sets by texts per label.
     Each repeat trains on growing subsets of the data, each contained in the next. Ctrl-C stops
     and shows what was measured so far.
     """
@@ -67,10 +70,10 @@ def learning_curve(
         if output.suffix not in (".html", ".png"):
             raise CPTuningError(f"{output}: name a file that ends in .html or .png.")
         check_writable(output)
-    columns = ColumnOptions(text, text_b, label)
-    table = columns.read_labelled(train)
+    columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
+    table = columns.read_examples(train)
     data = LabelledData(table.examples, labels_of(table))
-    held_out = _test_data(test, columns, data)
+    held_out = _test_data(test, columns, data, train)
     wanted = _sizes(sizes, largest_size(data, held_out, repeats))
 
     def classifier(seed: int) -> Any:
@@ -89,7 +92,8 @@ def learning_curve(
     def answer(
         examples: Examples, labels: list[Hashable], new: Examples, seed: int
     ) -> Sequence[Hashable]:
-        answers: list[Hashable] = classifier(seed).fit(examples, labels).predict(new).tolist()
+        fitted = classifier(seed).fit(examples, labels)
+        answers: list[Hashable] = fitted.predictor_.answer(new).labels.tolist()
         return answers
 
     if not quiet:
@@ -106,7 +110,7 @@ def learning_curve(
                 repeat, place = divmod(number, len(wanted))
                 accuracy = curve.accuracies[wanted[place]][-1]
                 say(
-                    f"repeat {repeat + 1} of {repeats}, {wanted[place]} examples per class: "
+                    f"repeat {repeat + 1} of {repeats}, {wanted[place]} examples per {curve.per}: "
                     f"{format_percent(accuracy)}"
                 )
         stopped = False
@@ -127,12 +131,16 @@ def learning_curve(
         raise typer.Exit(130)
 
 
-def _test_data(test: str | None, columns: ColumnOptions, data: LabelledData) -> LabelledData | None:
+def _test_data(
+    test: str | None, columns: ColumnOptions, data: LabelledData, train: str
+) -> LabelledData | None:
     if test is None:
         return None
     table = columns.read_labelled(test)
     check_kind(table.examples, pairs=data.examples.is_pair, path=test)
-    return LabelledData(table.examples, aligned(labels_of(table), set(data.labels)))
+    check_label_sets(table, is_multi_label(data.labels), test, train)
+    known = {part for label in data.labels for part in label_parts(label)}
+    return LabelledData(table.examples, aligned(labels_of(table), known))
 
 
 def _sizes(words: str, largest: int) -> list[int]:
@@ -162,7 +170,7 @@ def _print(curve: LearningCurve) -> None:
         for p in curve.points()
     ]
     rows.append(
-        ("", format_percent(curve.majority), "majority", "░" * round(_BAR * curve.majority))
+        ("", format_percent(curve.majority), curve.baseline, "░" * round(_BAR * curve.majority))
     )
-    print_table(rows, header=("examples per class", "accuracy", "95 % interval", ""))
+    print_table(rows, header=(f"examples per {curve.per}", curve.metric, "95 % interval", ""))
     typer.echo(f"\n{curve.verdict}\n{RULE}")

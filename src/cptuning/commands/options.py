@@ -24,6 +24,22 @@ SecondTextColumn = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="The column of the label.")
 ]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--label-separator",
+        metavar="TEXT",
+        help='For texts with several labels: what joins them in the label column, such as ";".',
+    ),
+]
+LabelColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--label-columns",
+        metavar="NAMES",
+        help="For texts with several labels: their columns, such as late,rude, which hold 1 or 0.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 Method = Annotated[

@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColum
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, say
-from cptuning.data import check_kind, iter_tables, open_writer
+from cptuning.data import check_kind, iter_tables, open_writer, separator_for
 from cptuning.data.formats import STANDARD_STREAM, TEXT_FORMATS, table_format
 from cptuning.errors import CPTuningError
 from cptuning.reporting.formatting import format_duration
@@ -22,6 +22,7 @@ from cptuning.reporting.prediction_columns import PredictionColumns
 
 if TYPE_CHECKING:
     from cptuning.cluster.prediction import PredictionJob
+    from cptuning.storage import LoadedModel
 
 # Enough rows for batches of texts of similar length, few enough for frequent output.
 _CHUNK = 256
@@ -55,6 +56,14 @@ def predict(
     ] = None,
     text: options.TextColumn = None,
     text_b: options.SecondTextColumn = None,
+    label_separator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="What joins the labels of a text that has several; without it, as in the training "
+            "file, and lists in JSONL and Parquet.",
+        ),
+    ] = None,
     class_prior: options.ClassPrior = None,
     runner: Annotated[
         str,
@@ -73,7 +82,8 @@ def predict(
 
     --neighbours also adds columns for an example against the prediction: one of another class that
     is even nearer. Rows are read and written in chunks, so a file may have any size. The confidence
-    is empty where the prediction is "unknown". --json prints a summary instead of the rows.
+    is empty where the prediction is "unknown". Where texts may have several labels, the prediction
+    is all of them. --json prints a summary instead of the rows.
 
     With --runner ray, FILE and --output are folders that every machine can access. Each row group
     of a Parquet file becomes one output file; a run that was stopped continues when it is started
@@ -90,12 +100,12 @@ def predict(
         _require_folders(file, output, format)
         # Workers have their own working directories.
         folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
-        job = PredictionJob(*folders, probabilities, neighbours, text, text_b)
+        job = PredictionJob(*folders, probabilities, neighbours, text, text_b, label_separator)
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:
         raise CPTuningError("--runner must be local or ray, and --workers needs --runner ray.")
-    from cptuning.storage import load_predictor
+    from cptuning.storage import load_model
 
     if as_json and output == STANDARD_STREAM:
         raise CPTuningError(
@@ -104,26 +114,39 @@ def predict(
         )
     into, outof = _formats(file, output, format)
     began = time.monotonic()
-    predictor = load_predictor(model)
+    loaded = load_model(model)
+    predictor = loaded.predictor
     if class_prior is not None:
         shares = options.parse_by_label("--class-prior", class_prior)
         predictor = predictor.with_class_prior(shares)
-    answers = PredictionColumns(predictor, probabilities, neighbours)
+    separator = _separator(loaded, label_separator, table_format(output, outof))
+    answers = PredictionColumns(predictor, probabilities, neighbours, separator)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
+    n_rows = 0
     with open_writer(output, outof) as writer, _counter(quiet) as advance:
         for table in tables:
             check_kind(table.examples, pairs=predictor.is_pair, path=file)
             rows = answers.rows(table, file)
             writer.write(rows)
-            counts.update(str(row["prediction"]) for row in rows)
+            counts.update(label for row in rows for label in answers.counted(row))
+            n_rows += len(rows)
             advance(len(rows))
     if as_json:
-        print_json({"rows": counts.total(), "output": output, "predictions": dict(counts)})
+        print_json({"rows": n_rows, "output": output, "predictions": dict(counts)})
     elif not quiet:
         where = "standard output" if output == STANDARD_STREAM else output
         spent = format_duration(time.monotonic() - began)
-        say(f"{counts.total()} rows written to {where} in {spent}.")
+        say(f"{n_rows} rows written to {where} in {spent}.")
+
+
+def _separator(model: "LoadedModel", given: str | None, format: str) -> str | None:
+    """What joins the labels of a text in the output; None for lists, and for single labels."""
+    facts = model.facts
+    if given is not None or facts.label_sets is None or format in ("jsonl", "parquet"):
+        return given
+    known = None if facts.label_cells is None else facts.label_cells.separator
+    return separator_for(model.predictor.label_space.classes, known)
 
 
 def _require_folders(file: str, output: str, format: str | None) -> None:
@@ -145,7 +168,7 @@ def _predict_on_ray(job: "PredictionJob", workers: int, quiet: bool, as_json: bo
     if as_json:
         print_json(
             {
-                "rows": counts.total(),
+                "rows": summary.rows,
                 "output": str(job.output),
                 "predictions": dict(counts),
                 "blocks": summary.blocks,
@@ -155,7 +178,7 @@ def _predict_on_ray(job: "PredictionJob", workers: int, quiet: bool, as_json: bo
     elif not quiet:
         spent = format_duration(time.monotonic() - began)
         say(
-            f"{counts.total()} rows written to {job.output} in {spent}; {summary.skipped} of "
+            f"{summary.rows} rows written to {job.output} in {spent}; {summary.skipped} of "
             f"{summary.blocks} blocks were already finished."
         )
 

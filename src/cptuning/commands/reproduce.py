@@ -17,8 +17,8 @@ def reproduce(**given: Any) -> None:
     for path in files:
         if path.suffix == ".md":
             typer.echo(path.read_text("utf-8"))
-    if files:
-        say(f"The report is in {', '.join(map(str, files))}.")
+        elif path.suffix == ".html" and path.name != "index.html":
+            say(f"The web page of the report: {path}. Its folder has everything else.")
 
 
 def _parameter(option: Option) -> Parameter:

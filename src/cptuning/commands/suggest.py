@@ -1,14 +1,14 @@
 """cptuning suggest: which unlabelled texts to label next."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cptuning.commands import options
 from cptuning.commands.console import print_json, print_table, say
-from cptuning.data import check_kind, open_writer, read_table
+from cptuning.data import as_cell, check_kind, open_writer, read_table, separator_for
 from cptuning.data.examples import one_line
-from cptuning.inference.suggestion import suggestions
+from cptuning.inference.suggestion import Suggestion, suggestions
 from cptuning.reporting.formatting import format_percent
 
 
@@ -33,15 +33,29 @@ def suggest(
     Texts that the model already has as examples are skipped. Fill in the labels in the file that
     --output writes, and add them with `cptuning add`.
     """
-    from cptuning.storage import load_predictor
+    from cptuning.storage import load_model
 
-    predictor = load_predictor(model)
+    loaded = load_model(model)
+    predictor, cells = loaded.predictor, loaded.facts.label_cells
     table = read_table(pool, text=text, text_b=text_b)
     check_kind(table.examples, pairs=predictor.is_pair, path=pool)
     found = suggestions(predictor, table.examples, n)
+    separator = None
+    if loaded.facts.label_sets is not None:
+        separator = separator_for(
+            predictor.label_space.classes, None if cells is None else cells.separator
+        )
+
+    def guess(suggestion: Suggestion) -> Any:
+        return as_cell(suggestion.guess, separator)
+
     if output is not None:
+        # Empty cells to fill in, as the training file had them.
+        empty: dict[str, Any] = {"label": ""}
+        if cells is not None and cells.columns:
+            empty = dict.fromkeys(cells.columns, "")
         with open_writer(output) as writer:
-            writer.write([table.rows[s.row] | {"label": "", "guess": s.guess} for s in found])
+            writer.write([table.rows[s.row] | empty | {"guess": guess(s)} for s in found])
         say(f"{len(found)} of {len(table.examples)} texts written to {output}.")
     if as_json:
         print_json(
@@ -51,5 +65,7 @@ def suggest(
             ]
         )
     elif output is None:
-        rows = [(one_line(s.text, 120), str(s.guess), format_percent(s.uncertainty)) for s in found]
+        rows = [
+            (one_line(s.text, 120), str(guess(s)), format_percent(s.uncertainty)) for s in found
+        ]
         print_table(rows, header=("label next", "guess", "uncertainty"), numbers=1)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,25 @@ from cptuning.data.detection import (
 )
 from cptuning.data.examples import Examples, text_columns
 from cptuning.data.formats import file_name, table_format
+from cptuning.data.label_cells import LabelCells, has_label, one_kind
 from cptuning.data.parsing import records
 from cptuning.data.value_checks import is_missing, shortlist, text_problem
 from cptuning.errors import CPTuningError
 
 Label = str | int | float | bool
+Labels = Label | tuple[Label, ...]
+"""The label of a text or, in a multi-label task, its label set."""
+
+# Formats whose cells are texts, or nothing; those of the others can be lists.
+_CELL_FORMATS = ("csv", "tsv", "xlsx")
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows of a file with all their columns, and the examples and labels read from them.
 
-    ``labels`` is None unless every row has one; ``where`` is the place of each row in the file.
+    ``labels`` is None unless every row has one; of a multi-label task they are tuples. ``where`` is
+    the place of each row in the file.
 
     >>> row = {"id": 7, "text": "hello", "label": "greeting"}
     >>> Table([row], Examples(("hello",)), ["greeting"], ["train.jsonl, line 1"]).where
@@ -38,8 +45,13 @@ class Table:
 
     rows: list[dict[str, Any]]
     examples: Examples
-    labels: list[Label] | None
+    labels: list[Labels] | None
     where: list[str]
+
+    @property
+    def has_label_sets(self) -> bool:
+        """Whether each text has a label set instead of one label."""
+        return bool(self.labels) and isinstance((self.labels or [()])[0], tuple)
 
 
 def read_table(
@@ -48,6 +60,7 @@ def read_table(
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    label_cells: LabelCells | None = None,
     need_label: bool = False,
     format: str | None = None,
     header: bool | None = None,
@@ -60,6 +73,9 @@ def read_table(
     columns; None guesses. ``"-"`` is standard input. Labels from
     CSV, TSV and XLSX are stripped of surrounding whitespace; those of JSONL and Parquet keep their
     type. In a spreadsheet, an empty cell is an empty text, and a number is read as text.
+
+    Label sets are lists in JSONL and Parquet; ``label_cells`` tells how else they are written. An
+    empty cell is then a text without labels.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,6 +91,7 @@ def read_table(
         text=text,
         text_b=text_b,
         label=label,
+        label_cells=label_cells,
         need_label=need_label,
         format=format,
         header=header,
@@ -89,6 +106,7 @@ def iter_tables(
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    label_cells: LabelCells | None = None,
     need_label: bool = False,
     format: str | None = None,
     row_group: int | None = None,
@@ -106,17 +124,18 @@ def iter_tables(
     [['one', 'two'], ['three']]
     """
     kind = table_format(path, format)
-    wanted = _WantedColumns(text, text_b, label, need_label)
+    wanted = _WantedColumns(text, text_b, label, label_cells, need_label)
     source = records(path, format, row_group, header)
     columns: ColumnGuess | None = None
     while batch := list(islice(source, chunk)):
         if columns is None:
             place = batch[0][0] if kind == "jsonl" else file_name(path)
+            wanted = wanted.for_rows(batch[0][1])
             columns = wanted.found([row for _, row in batch[:SAMPLE_ROWS]], place)
         if kind == "jsonl":  # Only its rows can differ in their columns.
             for where, row in batch:
                 wanted.as_before(columns, row.keys(), where)
-        yield _table(batch, columns, kind, need_label)
+        yield _table(batch, columns, wanted.label_cells, kind, need_label)
     if columns is None:
         raise CPTuningError(
             f"{file_name(path)} has a header but no rows: the first line names the columns, "
@@ -131,13 +150,26 @@ class _WantedColumns:
     text: str | None
     text_b: str | None
     label: str | None
+    label_cells: LabelCells | None
     need_label: bool
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """One column per label, if labels are given so."""
+        return () if self.label_cells is None else self.label_cells.columns
+
+    def for_rows(self, first: Mapping[str, Any]) -> "_WantedColumns":
+        """The same for a file of lists of labels, which has no columns of labels."""
+        if set(self.label_columns) & set(first) or not self.label_columns:
+            return self
+        label = self.label or columns_by_name(list(first)).label or "label"
+        return replace(self, label_cells=None) if isinstance(first.get(label), list) else self
 
     def found(self, sample: Sequence[Mapping[str, Any]], place: str) -> ColumnGuess:
         """The columns to read, all of which exist (except for a label that is not needed)."""
         there = list(sample[0])
         try:
-            guess = columns_by_name(there)
+            guess = columns_by_name([name for name in there if name not in self.label_columns])
         except CPTuningError as error:
             if self.text is None:
                 raise CPTuningError(f"{place}: {error}") from error
@@ -148,7 +180,9 @@ class _WantedColumns:
         if self.text_b is not None:
             texts = (*texts[:1], self.text_b)
         label = self.label or guess.label
-        if label is None and self.need_label:
+        if self.label_columns:
+            label = None
+        elif label is None and self.need_label:
             label = other_column(sample, texts)
         return self._checked(ColumnGuess(texts, label), there, place)
 
@@ -164,7 +198,9 @@ class _WantedColumns:
 
     def _checked(self, found: ColumnGuess, there: Collection[str], place: str) -> ColumnGuess:
         needed = list(zip(found.texts or ("text",), ("--text", "--text-b"), strict=False))
-        if self.label is not None or self.need_label:
+        if self.label_columns:
+            needed += [(column, "--label-columns") for column in self.label_columns]
+        elif self.label is not None or self.need_label:
             needed.append((found.label or "label", "--label"))
         for column, option in needed:
             if column not in there:
@@ -176,21 +212,58 @@ class _WantedColumns:
 
 
 def _table(
-    batch: list[tuple[str, dict[str, Any]]], columns: ColumnGuess, kind: str, need_label: bool
+    batch: list[tuple[str, dict[str, Any]]],
+    columns: ColumnGuess,
+    cells: LabelCells | None,
+    kind: str,
+    need_label: bool,
 ) -> Table:
     texts = [
         tuple(_text(row[column], column, kind, where) for where, row in batch)
         for column in columns.texts
     ]
-    label = columns.label or "label"
-    read = [_label(row.get(label), kind, where, need_label) for where, row in batch]
+    places = [where for where, _ in batch]
+    labels = _labels(batch, columns.label or "label", cells, kind, need_label)
+    if labels is not None:
+        try:
+            one_kind(labels, places)
+        except CPTuningError:
+            if need_label:
+                raise
+            labels = None
+    return Table([row for _, row in batch], Examples(*texts), labels, places)
+
+
+def _labels(
+    batch: list[tuple[str, dict[str, Any]]],
+    column: str,
+    cells: LabelCells | None,
+    kind: str,
+    need_label: bool,
+) -> list[Labels] | None:
+    """The label or the label set of each row; None if some row has none, and none is needed."""
+    read: list[Labels | None]
+    if cells is not None and cells.columns:
+        if not need_label:
+            return None
+        read = [_set_in_columns(row, cells.columns, where) for where, row in batch]
+    else:
+        read = [_label(row.get(column), kind, where, need_label, cells) for where, row in batch]
     labels = [label for label in read if label is not None]
-    return Table(
-        rows=[row for _, row in batch],
-        examples=Examples(*texts),
-        labels=labels if len(labels) == len(batch) else None,
-        where=[where for where, _ in batch],
-    )
+    return labels if len(labels) == len(batch) else None
+
+
+def _set_in_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> tuple[str, ...]:
+    found = []
+    for column in columns:
+        is_given = has_label(row[column])
+        if is_given is None:
+            raise CPTuningError(
+                f"{where}: the label column {column!r} has {row[column]!r}, write 1 for a text "
+                "that has the label and 0 for one that does not."
+            )
+        found += [column] if is_given else []
+    return tuple(found)
 
 
 def _text(value: Any, column: str, kind: str, where: str) -> str:
@@ -203,13 +276,25 @@ def _text(value: Any, column: str, kind: str, where: str) -> str:
     return str(value)
 
 
-def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
-    """The label; None for a label that is empty or invalid, if none is needed."""
-    if isinstance(value, str) and kind in ("csv", "tsv", "xlsx"):
+def _label(
+    value: Any, kind: str, where: str, need_label: bool, cells: LabelCells | None
+) -> Labels | None:
+    """The label or label set; None for one that is empty or invalid, if none is needed."""
+    if kind == "xlsx" and cells is not None and isinstance(value, int | float):
+        value = str(value)  # The spreadsheet has turned a label of digits into a number.
+    if isinstance(value, str) and kind in _CELL_FORMATS:
         value = value.strip()
-    is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
+    if isinstance(value, list):
+        return _label_list(value, where, need_label)
     problem = text_problem(value) if isinstance(value, str) else None
-    if isinstance(value, Label) and not is_empty and problem is None:
+    if (
+        problem is None
+        and cells is not None
+        and (isinstance(value, str) or (value is None and kind == "xlsx"))
+    ):
+        return cells.split(value or "")
+    is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
+    if isinstance(value, Label) and not is_empty and problem is None and cells is None:
         return value
     if not need_label:
         return None
@@ -218,8 +303,23 @@ def _label(value: Any, kind: str, where: str, need_label: bool) -> Label | None:
     if is_empty:
         raise CPTuningError(f"{where} has no label: give it one or remove the row.")
     raise CPTuningError(
-        f"{where}: the label is of type {type(value).__name__}, use a text or a number."
+        f"{where}: the label is of type {type(value).__name__}, "
+        + ("use a text or a number." if cells is None else "use a text or a list of texts.")
     )
+
+
+def _label_list(values: list[Any], where: str, need_label: bool) -> tuple[Label, ...] | None:
+    """The labels of a cell that is a list."""
+    for value in values:
+        is_empty = is_missing(value) or (isinstance(value, str) and not value.strip())
+        problem = text_problem(value) if isinstance(value, str) else None
+        if isinstance(value, Label) and not is_empty and problem is None:
+            continue
+        if not need_label:
+            return None
+        what = problem or ("is empty" if is_empty else f"is of type {type(value).__name__}")
+        raise CPTuningError(f"{where}: a label of the list {what}, use texts or numbers.")
+    return tuple(dict.fromkeys(values))
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,15 @@ def strata(labels: IntArray) -> IntArray:
     return np.asarray(np.where(labels.any(axis=1), frequency.argmin(axis=1), n_labels))
 
 
+def label_parts(label: Any) -> tuple[Hashable, ...]:
+    """The labels of a label set, or the one label.
+
+    >>> label_parts("late"), label_parts(("late", "rude")), label_parts(())
+    (('late',), ('late', 'rude'), ())
+    """
+    return label if isinstance(label, tuple) else (label,)
+
+
 def label_text(label: Any, separator: str = ", ") -> str:
     """A label as it is shown or, of a label set, all of them.
 

@@ -171,17 +171,23 @@ def as_labels(y: Any, n_expected: int | None = None) -> list[Hashable]:
 
 
 def aligned(labels: Sequence[Hashable], classes: Iterable[Hashable]) -> list[Hashable]:
-    """The labels with the types of a model's classes: "1" in a CSV file may be the class 1.
+    """The labels, or label sets, with the types of a model's classes: "1" may be the class 1.
 
-    >>> aligned(["1", "new"], [0, 1])
-    [1, 'new']
+    >>> aligned(["1", "new"], [0, 1]), aligned([("1", "0")], [0, 1])
+    ([1, 'new'], [(1, 0)])
     """
     known = list(classes)
     by_name: dict[str, Hashable] = {}
     for label in known:
         # Two classes that are spelled the same are ambiguous: such labels stay unchanged.
         by_name[str(label)] = str(label) if str(label) in by_name else label
-    return [label if label in known else by_name.get(str(label), label) for label in labels]
+
+    def named(label: Hashable) -> Hashable:
+        if isinstance(label, tuple):
+            return tuple(named(part) for part in label)
+        return label if label in known else by_name.get(str(label), label)
+
+    return [named(label) for label in labels]
 
 
 def _label_values(y: Any) -> Iterable[Any]:

@@ -1,7 +1,7 @@
 """cptuning reproduce, without its command line: plan, run what is missing, report."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class Workload:
     """Of the runs that are left, one after the other."""
     source: str
     """How the seconds are known."""
+    by_method: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """By method, the runs that are left and their seconds."""
 
     def sentence(self, workers: int) -> str:
         """All of it in words.
@@ -46,6 +48,18 @@ class Workload:
             f"{said}, {format_duration(self.seconds / workers)} with {workers} workers "
             "if they don't slow each other down."
         )
+
+    def details(self) -> list[str]:
+        """What is left, one line per method, the longest first.
+
+        >>> Workload(9, 5, 7.0, "measured now", {"pet": (4, 600.0), "warp": (1, 660.0)}).details()
+        ['  warp: 1 run, 11 min', '  pet: 4 runs, 10 min']
+        """
+        longest = sorted(self.by_method.items(), key=lambda item: -item[1][1])
+        return [
+            f"  {method}: {runs} run{'s' if runs > 1 else ''}, {format_duration(seconds)}"
+            for method, (runs, seconds) in longest
+        ]
 
 
 def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
@@ -67,7 +81,7 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
         )
     directory = ResultDirectory(request.output)
     if request.dry_run:
-        say(workload(planned, directory, trainer).sentence(request.workers))
+        _say_workload(request, planned, directory, trainer, say)
         return []
     if request.fast:
         say("This is the fast version: two splits, two learning rates, one batch size.")
@@ -75,6 +89,38 @@ def reproduce(request: Request, say: Callable[[str], None]) -> list[Path]:
     if not all(directory.is_done(one.cell) for one in planned):
         RUNNERS[request.runner](request, planned, trainer)
     return _report(request, say)
+
+
+def _say_workload(
+    request: Request,
+    planned: Sequence[PlannedCell],
+    directory: ResultDirectory,
+    trainer: CandidateTrainer,
+    say: Callable[[str], None],
+) -> None:
+    """How long it would take: in all, by method, and in the fast version."""
+    work = workload(planned, directory, trainer)
+    say(work.sentence(request.workers))
+    for line in work.details():
+        say(line)
+    if not work.left:
+        return
+    if not request.fast:
+        fast = plan(replace(request, fast=True), trainer.backbone_facts)
+        runs = {candidate.key: one for one in fast for candidate in one.candidates}
+        seconds = {method: total / count for method, (count, total) in work.by_method.items()}
+        left = [one.cell.method for key, one in runs.items() if not directory.run(key)]
+        if all(method in seconds for method in left):
+            took = format_duration(sum(seconds[method] for method in left))
+            say(
+                f"With --fast (two splits, two learning rates, one batch size): {len(left)} runs, "
+                f"about {took}. It shows whether everything works, and no significance."
+            )
+    if request.workers == 1:
+        say(
+            "With --workers N, N processes share the runs: on CPUs as many as there are cores, "
+            "on one large GPU ten or more."
+        )
 
 
 def _report(request: Request, say: Callable[[str], None]) -> list[Path]:
@@ -115,7 +161,7 @@ def workload(
         known.setdefault(run["configuration"]["method"], []).append(run["seconds"])
     mean = {method: float(np.mean(seconds)) for method, seconds in known.items()}
     sources = {"from the records"} if mean else set()
-    left: dict[str, float] = {}
+    left: dict[str, tuple[str, float]] = {}
     for one in planned:
         for candidate in one.candidates:
             if candidate.key in left or directory.run(candidate.key):
@@ -124,5 +170,10 @@ def workload(
             if method not in mean:
                 mean[method] = trainer.estimate_seconds(one)
                 sources.add("measured now")
-            left[candidate.key] = mean[method]
-    return Workload(len(keys), len(left), sum(left.values()), " and ".join(sorted(sources)))
+            left[candidate.key] = method, mean[method]
+    by_method: dict[str, tuple[int, float]] = {}
+    for method, seconds in left.values():
+        runs, total = by_method.get(method, (0, 0.0))
+        by_method[method] = runs + 1, total + seconds
+    total = sum(seconds for _, seconds in left.values())
+    return Workload(len(keys), len(left), total, " and ".join(sorted(sources)), by_method)

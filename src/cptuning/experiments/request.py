@@ -11,7 +11,7 @@ from cptuning.errors import CPTuningError
 from cptuning.experiments.studies import STUDIES, Study
 from cptuning.settings import LARGEST_SEED
 
-SUMMARY = """Re-run a table or figure of the paper, and show it beside the paper's own numbers.
+SUMMARY = """Re-run a table or figure of the paper, beside the paper's numbers where it has them.
 
 A command that was killed continues where it was when it is started again.
 

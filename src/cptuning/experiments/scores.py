@@ -7,7 +7,7 @@ import numpy as np
 
 from cptuning.data import PAPER_DATASETS
 from cptuning.experiments.directory import Outcome
-from cptuning.experiments.statistics import PairedTest, paired_t_test
+from cptuning.experiments.statistics import PairedTest, bootstrap_interval, paired_t_test
 
 # What scores are paired by: the variant (a prompt, which class is rare) and the seed.
 Pair = tuple[str, int]
@@ -65,6 +65,25 @@ class Scores:
         means = [self.mean(row, name) for name in self.datasets]
         known = [mean for mean in means if mean is not None]
         return float(np.mean(known)) if known and len(known) == len(means) else None
+
+    def by_split(self, row: str, dataset: str | None = None) -> list[float]:
+        """One score per split, the mean over the variants.
+
+        Without a data set, the mean over all of them: only for splits and rows that have them all.
+        """
+        names = self.datasets if dataset is None else [dataset]
+        means: dict[int, list[float]] = {}
+        for name in names:
+            by_seed: dict[int, list[float]] = {}
+            for (_, seed), value in self.values.get((row, name), {}).items():
+                by_seed.setdefault(seed, []).append(value)
+            for seed, values in by_seed.items():
+                means.setdefault(seed, []).append(float(np.mean(values)))
+        return [float(np.mean(found)) for found in means.values() if len(found) == len(names)]
+
+    def interval(self, row: str, dataset: str | None = None) -> tuple[float, float] | None:
+        """The bootstrap interval of the mean over the splits; without a data set, over all."""
+        return bootstrap_interval(self.by_split(row, dataset))
 
     def over_tasks(self, first: str, second: str) -> PairedTest:
         """The paper's test: a pair is a data set, with the means over the seeds."""

@@ -1,4 +1,4 @@
-"""The paper's significance tests: single-tailed paired t-tests."""
+"""The paper's significance tests, confidence intervals over splits, and rank correlations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 SIGNIFICANT = 0.05
+FEWEST_PAIRS = 3
+"""With two, even a difference of a tenth of a point can have p < 0.05."""
+
+_RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,65 @@ def paired_t_test(first: Sequence[float], second: Sequence[float]) -> PairedTest
 
     >>> paired_t_test([3.0, 5.0, 4.0], [1.0, 2.0, 3.0])
     PairedTest(difference=2.0, p=0.0370..., pairs=3)
-    >>> paired_t_test([3.0], [1.0])
-    PairedTest(difference=2.0, p=None, pairs=1)
+
+    There is no p for fewer than three pairs.
+
+    >>> paired_t_test([3.0, 5.0], [1.0, 3.1])
+    PairedTest(difference=1.95, p=None, pairs=2)
     """
     from scipy.stats import ttest_rel  # type: ignore[import-untyped]  # comes with scikit-learn
 
     differences = np.subtract(first, second)
     mean = float(np.mean(differences)) if len(differences) else 0.0
-    if len(differences) < 2 or np.ptp(differences) == 0:
+    if len(differences) < FEWEST_PAIRS or np.ptp(differences) == 0:
         return PairedTest(mean, None, len(differences))
     p = float(ttest_rel(first, second, alternative="greater").pvalue)
     return PairedTest(mean, p, len(differences))
+
+
+def bootstrap_interval(scores: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % percentile bootstrap interval of the mean, one score per split.
+
+    None for fewer than three splits.
+
+    >>> low, high = bootstrap_interval([80.0, 82.0, 84.0, 81.0, 83.0])
+    >>> round(low, 1), round(high, 1)
+    (80.8, 83.2)
+    >>> bootstrap_interval([80.0, 82.0])
+    """
+    if len(scores) < FEWEST_PAIRS:
+        return None
+    values = np.asarray(scores)
+    drawn = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def average_ranks(scores: Sequence[Sequence[float]]) -> list[float | None]:
+    """By row, its rank in every column, averaged; 1 is the best, and ties share their ranks.
+
+    None for a row that lacks a score (NaN).
+
+    >>> average_ranks([[80.0, 70.0], [90.0, 70.0], [95.0, float("nan")]])
+    [2.25, 1.75, None]
+    """
+    from scipy.stats import rankdata
+
+    if not len(scores):
+        return []
+    ranks = rankdata(-np.asarray(scores), axis=0, nan_policy="omit").mean(axis=1)
+    return [None if np.isnan(rank) else float(rank) for rank in ranks]
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's rho; None for fewer than three pairs, or if one side is constant.
+
+    >>> rank_correlation([1.0, 2.0, 3.0], [10.0, 20.0, 15.0])
+    0.5
+    >>> rank_correlation([1.0, 1.0, 1.0], [10.0, 20.0, 15.0])
+    """
+    from scipy.stats import spearmanr
+
+    if len(first) < FEWEST_PAIRS or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return None
+    return round(float(spearmanr(first, second).statistic), 12)

@@ -9,7 +9,13 @@ import numpy as np
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.files.places import as_path
-from cptuning.inference import EmbeddingPredictor, Encoder, Predictor, SecondLook
+from cptuning.inference import (
+    EmbeddingPredictor,
+    Encoder,
+    MultiLabelPredictor,
+    Predictor,
+    SecondLook,
+)
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.ranking import RankingPredictor, SentenceEncoder
@@ -101,8 +107,12 @@ def in_torch(encoder: Encoder) -> "TextEncoder":
 def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: FloatArray) -> float:
     """The lead of the best class from which on rounding hardly ever decides.
 
-    Measured on some examples: two standard deviations of the difference of two scores.
+    Measured on some examples: two standard deviations of the difference of two scores. A label of
+    a label set leads its threshold, which rounding does not change.
     """
+    if isinstance(predictor, MultiLabelPredictor):
+        changes = predictor.scores(found) - predictor.scores(expected)
+        return _CLEAR_DEVIATIONS * float(np.sqrt((changes**2).mean()))
     if predictor.inference == "knn":
         changes = (found - expected) @ predictor.support.embeddings.T
     else:

@@ -61,8 +61,9 @@ class Journal:
         try:
             return parse(json.loads(line))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
+            why = f"{error} is missing" if isinstance(error, KeyError) else error
             raise CPTuningError(
-                f"{self.path}, line {number} is damaged ({error}): fix or remove that line."
+                f"{self.path}, line {number} is damaged ({why}): fix or remove that line."
             ) from error
 
 

@@ -5,6 +5,7 @@ from cptuning.inference.calibration import (
     fit_temperature,
     log_loss,
     softmax,
+    uncertainty,
 )
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import (
@@ -27,7 +28,7 @@ from cptuning.inference.predictor import (
 )
 from cptuning.inference.reasons import Evidence, Reasons
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
-from cptuning.inference.suggestion import Suggestion, suggested, suggestions, uncertainty
+from cptuning.inference.suggestion import Suggestion, suggested, suggestions
 from cptuning.inference.support import SupportSet
 
 __all__ = [

@@ -109,3 +109,15 @@ def expected_calibration_error(confidence: "Scores", correct: np.ndarray, bins: 
         for b in np.unique(which)
     ]
     return float(np.sum(gaps))
+
+
+def uncertainty(probabilities: "Scores") -> "Scores":
+    """One minus the margin between the two likeliest classes: 1 if they are equally likely.
+
+    >>> uncertainty(np.array([[0.5, 0.5], [0.75, 0.25]])).tolist()
+    [1.0, 0.5]
+    """
+    if probabilities.shape[1] < 2:
+        return np.zeros(len(probabilities))
+    ordered = np.sort(probabilities, axis=1)
+    return np.asarray(1.0 - (ordered[:, -1] - ordered[:, -2]))

@@ -58,6 +58,11 @@ class MultiLabelPredictor(EmbeddingPredictor):
         given = [self.label_space.classes.index(one) for one in label]
         return float(probabilities[given].min()) if given else float(1 - probabilities.max())
 
+    def uncertainty(self, probabilities: Scores) -> Scores:
+        """The probability that some label of a set is wrong, if labels are independent."""
+        given = probabilities >= self.calibration.threshold
+        return np.asarray(1 - np.where(given, probabilities, 1 - probabilities).prod(axis=1))
+
     def explain(self, X: Any, k: int = 3) -> LabelExplanations:
         """For each text, a dictionary with the reasons for each label that it is given."""
         check_neighbours(k)

@@ -9,10 +9,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cptuning.data import AddedExamples, Examples, LabelSpace, as_examples, as_labels
+from cptuning.data import (
+    AddedExamples,
+    Examples,
+    LabelSpace,
+    as_examples,
+    as_labels,
+    is_multi_label,
+)
 from cptuning.data.weights import Weights, as_class_prior
 from cptuning.errors import CPTuningError
-from cptuning.inference.calibration import prior_correction, softmax
+from cptuning.inference.calibration import prior_correction, softmax, uncertainty
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import familiarity
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
@@ -160,6 +167,10 @@ class Predictor(ABC):
         found = self.reasons(answered.embeddings, labels, k)
         confidences = map(self.confidence, labels, answered.probabilities)
         return Explanations(found, examples, labels, list(confidences))
+
+    def uncertainty(self, probabilities: Scores) -> Scores:
+        """How unsure the model is of each of its answers, from 0 to 1."""
+        return uncertainty(probabilities)
 
     def is_unknown(self, label: Any) -> bool:
         """Whether an answer says that a text is far from everything."""
@@ -355,6 +366,11 @@ class EmbeddingPredictor(Predictor):
     def with_examples(self, X: Any, y: Sequence[Any]) -> "EmbeddingPredictor":
         """The same model knowing more examples, of old classes or of new ones."""
         examples = self.examples(X)
+        if is_multi_label(y):
+            raise CPTuningError(
+                "The model gives one label per text, but label sets were given: "
+                "give one label for each, or fit a model of label sets."
+            )
         labels = as_labels(y, len(examples))
         label_space = self.label_space.extended(labels)
         if self.unknown_threshold is not None and UNKNOWN in label_space.classes:
@@ -370,7 +386,8 @@ class EmbeddingPredictor(Predictor):
         own = self.label_space.decode(self.support.labels).tolist()
         known = set(zip(self.support.examples, own, strict=True))
         rows = []
-        for row, example in enumerate(zip(examples, labels, strict=True)):
+        asked = self.label_space.as_labels(labels, len(examples))
+        for row, example in enumerate(zip(examples, asked, strict=True)):
             if example not in known:
                 known.add(example)
                 rows.append(row)

@@ -9,23 +9,10 @@ from numpy.typing import NDArray
 from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.inference.predictor import Predictor
-from cptuning.inference.scoring import Scores
 from cptuning.inference.support import FloatArray, IntArray
 
 # How many unsure texts are candidates for each one that is suggested.
 _CANDIDATES_PER_SUGGESTION = 4
-
-
-def uncertainty(probabilities: Scores) -> NDArray[np.float64]:
-    """One minus the margin between the two likeliest classes: 1 if they are equally likely.
-
-    >>> uncertainty(np.array([[0.5, 0.5], [0.75, 0.25]])).tolist()
-    [1.0, 0.5]
-    """
-    if probabilities.shape[1] < 2:
-        return np.zeros(len(probabilities))
-    ordered = np.sort(probabilities, axis=1)
-    return np.asarray(1.0 - (ordered[:, -1] - ordered[:, -2]))
 
 
 def suggested(embeddings: FloatArray, unsure: NDArray[np.float64], n: int) -> IntArray:
@@ -79,7 +66,7 @@ def suggestions(predictor: Predictor, pool: Examples, n: int) -> list[Suggestion
             "This model does not compare texts, so it can't tell which are alike: "
             "use method cp-tuning."
         )
-    unsure = uncertainty(answered.probabilities)
+    unsure = predictor.uncertainty(answered.probabilities)
     texts, guesses = list(pool), answered.labels.tolist()
     return [
         Suggestion(rows[i], texts[rows[i]], guesses[i], float(unsure[i]))

@@ -1,12 +1,23 @@
 """Measure a learning curve: train on growing subsets of the data, and test each model."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from cptuning.data import Examples, LabelledData, stratified_folds
+from cptuning.data import (
+    Examples,
+    LabelledData,
+    is_multi_label,
+    label_parts,
+    label_space_of,
+    strata,
+    stratified_folds,
+)
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
+from cptuning.reporting.label_metrics import LabelScores
 from cptuning.reporting.learning_curve import LearningCurve
 from cptuning.reporting.metrics import ConfusionMatrix
 
@@ -27,16 +38,25 @@ def default_sizes(largest: int) -> list[int]:
 def nested_subsets(labels: Sequence[Hashable], sizes: Sequence[int], seed: int) -> list[IntArray]:
     """The rows for each size: up to that many per class, every subset contained in the next.
 
+    Texts with several labels are taken in random order, each if one of its labels has fewer texts
+    so far: a label then has at least so many, or as many as there are. Texts without labels are a
+    class of their own.
+
     >>> small, large = nested_subsets(["a", "b"] * 4, [1, 3], seed=0)
     >>> len(small), len(large), set(small) <= set(large)
     (2, 6, True)
+    >>> [rows] = nested_subsets([("a", "b"), ("a",), ()] * 9, [2], seed=0)
+    >>> 5 <= len(rows) <= 6
+    True
     """
     order = np.random.default_rng(seed).permutation(len(labels))
     place: dict[Hashable, int] = {}
     places = np.empty(len(labels), dtype=np.int64)
     for row in order:
-        places[row] = place.setdefault(labels[row], 0)
-        place[labels[row]] += 1
+        own = label_parts(labels[row]) or ((),)
+        places[row] = min(place.get(label, 0) for label in own)
+        for label in own:
+            place[label] = place.get(label, 0) + 1
     return [np.flatnonzero(places < size) for size in sizes]
 
 
@@ -48,7 +68,7 @@ def largest_size(data: LabelledData, test: LabelledData | None, repeats: int) ->
     (4, 3)
     """
     parts = [train.labels for train, _ in rounds(data, test, repeats)]
-    return min(max(labels.count(label) for label in set(labels)) for labels in parts)
+    return min(max(_counts(labels).values()) for labels in parts)
 
 
 def rounds(
@@ -67,13 +87,12 @@ def rounds(
         yield from [(data, test)] * repeats
         return
     folds = max(2, repeats)
-    commonest = max(data.labels.count(label) for label in set(data.labels))
-    if commonest < folds:
+    if max(_counts(data.labels).values()) < folds:
         raise CPTuningError(
             f"Cross-fitting with {folds} folds needs a class with at least {folds} examples: "
             "name a test file with --test, or add examples."
         )
-    fold_of = stratified_folds(data.labels, folds, seed=0)
+    fold_of = stratified_folds(_strata(data.labels), folds, seed=0)
     for repeat in range(repeats):
         yield (
             data.take(np.flatnonzero(fold_of != repeat)),
@@ -99,16 +118,36 @@ def measure(
     n_answers = len(tested)
     if test is None:
         n_answers = sum(len(held_out.labels) for _, held_out in rounds(data, None, repeats))
+    label_sets = is_multi_label(data.labels)
     curve = LearningCurve(
         {size: [] for size in sizes},
-        majority=ConfusionMatrix.of(tested, tested).majority,
+        majority=LabelScores.of(tested, tested).constant_f1
+        if label_sets
+        else ConfusionMatrix.of(tested, tested).majority,
         answers=n_answers,
+        label_sets=label_sets,
     )
     for repeat, (train, held_out) in enumerate(rounds(data, test, repeats)):
         subsets = nested_subsets(train.labels, sizes, seed + repeat)
         for size, rows in zip(sizes, subsets, strict=True):
             part = train.take(rows)
             answers = answer(part.examples, part.labels, held_out.examples, seed + repeat)
-            right = [a == t for a, t in zip(answers, held_out.labels, strict=True)]
-            curve.accuracies[size].append(float(np.mean(right)))
+            curve.accuracies[size].append(_score(held_out.labels, answers, label_sets))
             yield curve
+
+
+def _score(truth: Sequence[Any], answers: Sequence[Any], label_sets: bool) -> float:
+    """The share of right answers; of label sets, their micro-F1."""
+    if label_sets:
+        return LabelScores.of(truth, answers).micro_f1
+    return float(np.mean([answer == label for answer, label in zip(answers, truth, strict=True)]))
+
+
+def _counts(labels: Sequence[Hashable]) -> Counter[Hashable]:
+    """How many examples each class, or label, has."""
+    return Counter(part for label in labels for part in label_parts(label))
+
+
+def _strata(labels: Sequence[Hashable]) -> IntArray:
+    """The classes; of label sets, the rarest label of each."""
+    return strata(label_space_of(labels).encode(labels))

@@ -1,7 +1,7 @@
 """The evaluation of a fitted model on labelled texts: everything that a report needs."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,16 +100,7 @@ class Evaluation:
 
     def cautions(self) -> list[str]:
         """What to know before trusting the metrics."""
-        lines = []
-        if self.foreign_labels:
-            named = ", ".join(f"{label!r} ({n})" for label, n in self.foreign_labels.items())
-            lines.append(f"The model does not know the label {named}: its texts count as wrong.")
-        if self.overlap:
-            lines.append(
-                f"{self.overlap} of the {len(self.truth)} texts are among the model's own "
-                "examples: the accuracy is too optimistic."
-            )
-        return lines
+        return cautions(self.foreign_labels, self.overlap, len(self.truth))
 
     @cached_property
     def errors(self) -> IntArray:
@@ -154,6 +145,24 @@ class Evaluation:
             },
             "foreign_labels": {str(label): n for label, n in self.foreign_labels.items()},
         }
+
+
+def cautions(foreign_labels: Mapping[Hashable, int], overlap: int, n: int) -> list[str]:
+    """What to know before trusting metrics: unknown labels, and texts that the model knows.
+
+    >>> cautions({"odd": 2}, 0, 10)
+    ["The model does not know the label 'odd' (2): its texts count as wrong."]
+    """
+    lines = []
+    if foreign_labels:
+        named = ", ".join(f"{label!r} ({n})" for label, n in foreign_labels.items())
+        lines.append(f"The model does not know the label {named}: its texts count as wrong.")
+    if overlap:
+        lines.append(
+            f"{overlap} of the {n} texts are among the model's own "
+            "examples: the accuracy is too optimistic."
+        )
+    return lines
 
 
 def overlap(examples: Examples, known: Examples) -> int:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 import cptuning
-from cptuning.inference import Evidence
+from cptuning.data import label_text
+from cptuning.inference import Evidence, Reasons
+from cptuning.inference.support import FloatArray, IntArray
 from cptuning.reporting.evaluation import ConfidentError, Evaluation
 from cptuning.reporting.figures import (
     class_colour,
@@ -26,35 +28,46 @@ from cptuning.reporting.projection import project, subsample
 
 _MOST_POINTS = 1500
 _MOST_TRAIN_POINTS = 500
-_MOST_CONFUSIONS = 8
+MOST_CONFUSIONS = 8
 _MOST_LEGEND = 30
-_UNFOLDED_ERRORS = 5
+UNFOLDED_ERRORS = 5
 
 
 def report_html(evaluation: Evaluation, facts: Mapping[str, Any], *, model: str, test: str) -> str:
     """The report; ``facts`` describe the model, ``model`` and ``test`` are names to show."""
+    parts = [
+        _headline(evaluation),
+        *_warnings(evaluation),
+        '<div class="two">',
+        _classes(evaluation),
+        _confusion(evaluation),
+        "</div>",
+        '<div class="two">',
+        _calibration(evaluation),
+        _embeddings(evaluation),
+        "</div>",
+        _errors(evaluation),
+    ]
+    has_filter = len(evaluation.errors) > 0
+    return page_html(parts, facts, model=model, test=test, has_filter=has_filter)
+
+
+def page_html(
+    parts: Sequence[str], facts: Mapping[str, Any], *, model: str, test: str, has_filter: bool
+) -> str:
+    """The whole page: a head, the parts of a report, and how the model was trained."""
     title = f"Evaluation of {model} on {test}"
     body = "\n".join(
         [
             f"<header><h1>{escape(title)}</h1>{_training_line(facts)}</header>",
-            _headline(evaluation),
-            *_warnings(evaluation),
-            '<div class="two">',
-            _classes(evaluation),
-            _confusion(evaluation),
-            "</div>",
-            '<div class="two">',
-            _calibration(evaluation),
-            _embeddings(evaluation),
-            "</div>",
-            _errors(evaluation),
+            *parts,
             _settings(facts),
             f"<footer>Created by cptuning {escape(cptuning.__version__)}. This file loads "
             "nothing; it contains texts of the training and test data.</footer>",
         ]
     )
     script = (files("cptuning.reporting") / "filter.js").read_text("utf-8")
-    return html_page(title, body, script if len(evaluation.errors) else "")
+    return html_page(title, body, script if has_filter else "")
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -73,10 +86,12 @@ def verdict(evaluation: Evaluation) -> str:
 
 def _training_line(facts: Mapping[str, Any]) -> str:
     training = facts["training"]
-    n = sum(training["examples"].values())
+    # A text with several labels is an example of each.
+    n = training.get("texts", sum(training["examples"].values()))
+    kind = "classes" if facts.get("label_sets") is None else "labels"
     backbone = str(facts["parameters"].get("backbone", "embedded"))
     return (
-        f'<p class="muted">{len(facts["classes"])} classes, trained on {n} examples '
+        f'<p class="muted">{len(facts["classes"])} {kind}, trained on {n} examples '
         f"with the backbone {escape(backbone)}.</p>"
     )
 
@@ -132,8 +147,8 @@ def _classes(evaluation: Evaluation) -> str:
     ]
     table = table_html(["class", "", "F1", "precision", "recall", "texts"], rows, numbers=4)
     mistakes = [
-        [_label(truth), _label(answer), str(n)]
-        for truth, answer, n in evaluation.confusion.mistakes()[:_MOST_CONFUSIONS]
+        [label_html(truth), label_html(answer), str(n)]
+        for truth, answer, n in evaluation.confusion.mistakes()[:MOST_CONFUSIONS]
     ]
     listed = table_html(["true class", "answer", "errors"], mistakes, numbers=1) if mistakes else ""
     return f"<section><h2>Results by class</h2>{table}{listed}</section>"
@@ -170,30 +185,45 @@ def _embeddings(evaluation: Evaluation) -> str:
     support = evaluation.predictor.support
     if support is None or evaluation.embeddings is None:
         return ""
-    train = subsample(len(support), _MOST_TRAIN_POINTS)
-    test = subsample(len(evaluation.truth), _MOST_POINTS - len(train))
-    points, method = project(
-        np.concatenate([support.embeddings[train], evaluation.embeddings[test]])
-    )
     numbers = {label: i for i, label in enumerate(evaluation.predictor.label_space.classes)}
-    test_classes = [numbers.get(evaluation.truth[i], -1) for i in test]
+    test_classes = np.array([numbers.get(label, -1) for label in evaluation.truth], dtype=np.int64)
+    hint = (
+        "Texts that are close to each other are similar to the model. Colours are the true "
+        "classes; a test text among diamonds of another colour is likely to be misclassified."
+    )
+    legend = legend_html(evaluation.predictor.label_space.classes)
+    return map_html(
+        support.embeddings, evaluation.embeddings, support.labels, test_classes, hint, legend
+    )
+
+
+def map_html(
+    train_embeddings: FloatArray,
+    test_embeddings: FloatArray,
+    train_classes: IntArray,
+    test_classes: IntArray,
+    hint: str,
+    legend: str,
+) -> str:
+    """A section with a map of training and test texts, coloured by the numbers of classes."""
+    train = subsample(len(train_classes), _MOST_TRAIN_POINTS)
+    test = subsample(len(test_classes), _MOST_POINTS - len(train))
+    points, method = project(np.concatenate([train_embeddings[train], test_embeddings[test]]))
     picture = embedding_svg(
         points,
-        np.concatenate([support.labels[train], np.array(test_classes, dtype=np.int64)]),
+        np.concatenate([train_classes[train], test_classes[test]]),
         np.arange(len(points)) < len(train),
     )
-    shown = ""
-    if len(points) < len(support) + len(evaluation.truth):
-        shown = f" {len(points)} of {len(support) + len(evaluation.truth)} texts are shown."
+    n_texts = len(train_classes) + len(test_classes)
+    shown = f" {len(points)} of {n_texts} texts are shown." if len(points) < n_texts else ""
     return f"""<section><h2>Map of the texts ({method})</h2>
-<p class="muted small">Texts that are close to each other are similar to the model. Colours are the
-true classes; a test text among diamonds of another colour is likely to be misclassified.{shown}</p>
+<p class="muted small">{hint}{shown}</p>
 <div class="picture wide">{picture}</div>
-{_legend(evaluation)}</section>"""
+{legend}</section>"""
 
 
-def _legend(evaluation: Evaluation) -> str:
-    classes = evaluation.predictor.label_space.classes
+def legend_html(classes: Sequence[Hashable]) -> str:
+    """The colours of the classes."""
     items = ['<li><i class="train"></i>training</li>', '<li><i class="test"></i>test</li>']
     for number, label in enumerate(classes[:_MOST_LEGEND]):
         colour = class_colour(number)
@@ -208,7 +238,7 @@ def _errors(evaluation: Evaluation) -> str:
     if not errors:
         return "<section><h2>Most confident errors</h2><p>There are none.</p></section>"
     cards = [_error(error) for error in errors]
-    shown, folded = "\n".join(cards[:_UNFOLDED_ERRORS]), cards[_UNFOLDED_ERRORS:]
+    shown, folded = "\n".join(cards[:UNFOLDED_ERRORS]), cards[UNFOLDED_ERRORS:]
     if folded:
         more = "1 more error" if len(folded) == 1 else f"{len(folded)} more errors"
         shown += f'<details id="more"><summary>{more}</summary>{"".join(folded)}</details>'
@@ -259,27 +289,33 @@ def errors_csv(evaluation: Evaluation) -> str:
 
 
 def _error(error: ConfidentError) -> str:
-    reasons = _examples("because it is similar to", error.reasons)
-    if error.reasons.against is not None:
-        reasons += _examples("although this is even nearer", [error.reasons.against])
+    reasons = reasons_html(error.reasons, "because it is similar to")
     return f"""<div class="error" data-kind="{escape(_kind(error))}">
 <blockquote>{example_html(error.text)}</blockquote>
-<p class="verdict">answered <span class="wrong">{_label(error.answer)}</span>
+<p class="verdict">answered <span class="wrong">{label_html(error.answer)}</span>
 with {format_percent(error.confidence)},
-true class <span class="truth">{_label(error.truth)}</span></p>
+true class <span class="truth">{label_html(error.truth)}</span></p>
 {reasons}</div>"""
+
+
+def reasons_html(reasons: Reasons, title: str) -> str:
+    """The labelled examples that speak for an answer, and the one against it."""
+    shown = _examples(title, reasons)
+    if reasons.against is not None:
+        shown += _examples("although this is even nearer", [reasons.against])
+    return shown
 
 
 def _examples(title: str, examples: Sequence[Evidence]) -> str:
     rows = [
         [
-            f'<td class="label">{_label(example.label)}<br>'
+            f'<td class="label">{label_html(example.label)}<br>'
             f'<span class="muted small">{example.similarity:.2f}</span></td>',
             example_html(example.text),
         ]
         for example in examples
     ]
-    return table_html(["label, similarity", title], rows) if rows else ""
+    return table_html(["label, similarity", escape(title)], rows) if rows else ""
 
 
 def example_html(text: str | tuple[str, str]) -> str:
@@ -293,8 +329,13 @@ def example_html(text: str | tuple[str, str]) -> str:
     return "<br>".join(example_html(part) for part in text)
 
 
-def _label(label: Hashable) -> str:
-    return text_html(str(label), 60)
+def label_html(label: Hashable) -> str:
+    """A label or a label set, escaped.
+
+    >>> label_html(("late", "rude"))
+    '<span dir="auto">late, rude</span>'
+    """
+    return text_html(label_text(label), 60)
 
 
 def _settings(facts: Mapping[str, Any]) -> str:

@@ -2,9 +2,10 @@
 
 import re
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from html import escape
 from io import BytesIO
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ CLASS_COLOURS = (
 _MARKERS = ("v", "o", "s", "D", "P", "^")
 
 # In inches: as wide as a phone's screen, so that text is not scaled down there.
-_WIDTH = 4.7
+WIDTH = 4.7
 
 _DRAWING = Lock()
 
@@ -77,8 +78,8 @@ def confusion_svg(confusion: ConfusionMatrix) -> str:
     """
     classes, counts = confusion.classes, confusion.counts
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    with _drawing(PAGE) as new_figure:
-        figure, axes = new_figure(_WIDTH * (0.95 if len(classes) > 3 else 0.8))
+    with drawing(PAGE) as new_figure:
+        figure, axes = new_figure(WIDTH * (0.95 if len(classes) > 3 else 0.8))
         cells = np.zeros((*shares.shape, 4))
         cells[..., :3] = 47 / 255, 111 / 255, 219 / 255
         cells[..., 3] = 0.75 * shares
@@ -97,7 +98,7 @@ def confusion_svg(confusion: ConfusionMatrix) -> str:
                 axes.text(column, row, str(counts[row, column]), ha="center", va="center")
         axes.set_xlabel("answer")
         axes.set_ylabel("true class")
-        return _inline_svg(figure, "confusion", "Confusion matrix")
+        return inline_svg(figure, "confusion", "Confusion matrix")
 
 
 def reliability_svg(bins: Sequence[ReliabilityBin]) -> str:
@@ -106,8 +107,8 @@ def reliability_svg(bins: Sequence[ReliabilityBin]) -> str:
     >>> reliability_svg([ReliabilityBin(n=5, confidence=0.8, accuracy=0.6)])[:4]
     '<svg'
     """
-    with _drawing(PAGE) as new_figure:
-        figure, axes = new_figure(_WIDTH * 0.8)
+    with drawing(PAGE) as new_figure:
+        figure, axes = new_figure(WIDTH * 0.8)
         axes.plot([0, 1], [0, 1], color=PAGE.muted, linestyle=(0, (4, 3)), linewidth=1)
         confidence = [b.confidence for b in bins]
         accuracy = [b.accuracy for b in bins]
@@ -120,7 +121,7 @@ def reliability_svg(bins: Sequence[ReliabilityBin]) -> str:
         axes.set_xlabel("confidence")
         axes.set_ylabel("accuracy")
         axes.grid(color=PAGE.line, linewidth=0.8)
-        return _inline_svg(figure, "reliability", "Reliability diagram")
+        return inline_svg(figure, "reliability", "Reliability diagram")
 
 
 def embedding_svg(
@@ -137,104 +138,36 @@ def embedding_svg(
     >>> embedding_svg(np.eye(2), np.array([0, 1]), np.array([True, False]))[:4]
     '<svg'
     """
-    with _drawing(PAGE) as new_figure:
-        figure, axes = new_figure(_WIDTH * 0.85)
-        colours = np.array([class_colour(c) if c >= 0 else PAGE.muted for c in classes])
-        # The more points there are, the smaller they are.
-        size = float(np.clip(9000 / max(1, len(points)), 8, 34))
-        test = ~is_train
-        axes.scatter(*points[test].T, s=size, c=colours[test], alpha=0.7, linewidths=0)
-        axes.scatter(
-            *points[is_train].T,
-            s=size * 1.7,
-            c=colours[is_train],
-            marker="D",
-            edgecolors=PAGE.ink,
-            linewidths=0.8,
-            zorder=3,
-        )
-        axes.set_xticks([])
-        axes.set_yticks([])
-        return _inline_svg(figure, name, "Embeddings of training and test texts")
+    with drawing(PAGE) as new_figure:
+        figure = embedding_figure(new_figure, PAGE, points, classes, is_train)
+        return inline_svg(figure, name, "Embeddings of training and test texts")
 
 
-Curves = dict[str, dict[float, tuple[float, float]]]
-"""By name, the mean and the standard deviation at each value."""
-
-
-def curves_svg(curves: Curves, symbol: str, name: str, *, doubling: bool = False) -> str:
-    """Accuracy in % against the values of a parameter, one curve per data set, as SVG.
-
-    >>> curves_svg({"MR": {0.1: (70.0, 1.0), 0.2: (71.0, 2.0)}}, "m", "margin")[:4]
-    '<svg'
-    """
-    with _drawing(PAGE) as new_figure:
-        figure = _curves(new_figure, PAGE, curves, symbol, doubling)
-        return _inline_svg(figure, name, f"Accuracy by {symbol}")
-
-
-def curves_png(curves: Curves, symbol: str, *, doubling: bool = False) -> bytes:
-    """The same figure as a PNG file."""
-    with _drawing(PAPER) as new_figure:
-        return _png(_curves(new_figure, PAPER, curves, symbol, doubling))
-
-
-def _curves(new_figure: Any, theme: Theme, curves: Curves, symbol: str, doubling: bool) -> Any:
-    figure, axes = new_figure(_WIDTH * 0.68)
-    for number, (name, curve) in enumerate(curves.items()):
-        at = list(curve)
-        means, spreads = (np.array(part) for part in zip(*curve.values(), strict=True))
-        colour = class_colour(number)
-        axes.fill_between(at, means - spreads, means + spreads, color=colour, alpha=0.1, lw=0)
-        axes.plot(at, means, color=colour, marker="o", linewidth=1.8, markersize=4, label=name)
-    values = sorted({value for curve in curves.values() for value in curve})
-    if doubling:
-        axes.set_xscale("log", base=2)
-    axes.set_xticks(values, [f"{value:g}" for value in values])
-    axes.minorticks_off()
-    axes.set_xlabel(symbol)
-    axes.set_ylabel("accuracy in %")
-    axes.grid(axis="y", color=theme.line, linewidth=0.8)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=9)
-    return figure
-
-
-Averages = dict[str, tuple[list[float], float | None]]
-"""By row, the scores that are averaged, and a published average to compare with."""
-
-
-def averages_svg(rows: Averages, name: str) -> str:
-    """Averages in %, with a small dot for each score and a diamond for the published average.
-
-    >>> averages_svg({"PET": ([70.0, 80.0], 78.0)}, "averages")[:4]
-    '<svg'
-    """
-    with _drawing(PAGE) as new_figure:
-        figure = _averages(new_figure, PAGE, rows)
-        return _inline_svg(figure, name, "Average accuracy of every method")
-
-
-def averages_png(rows: Averages) -> bytes:
-    """The same figure as a PNG file."""
-    with _drawing(PAPER) as new_figure:
-        return _png(_averages(new_figure, PAPER, rows))
-
-
-def _averages(new_figure: Any, theme: Theme, rows: Averages) -> Any:
-    figure, axes = new_figure(0.7 + 0.33 * len(rows))
-    lowest = min(score for scores, _ in rows.values() for score in scores)
-    for place, (scores, other) in enumerate(rows.values()):
-        heights = [place] * len(scores)
-        axes.plot(scores, heights, "o", color=theme.accent, markersize=3.5, alpha=0.5, mew=0)
-        axes.plot(np.mean(scores), place, "o", color=theme.accent, markersize=9, mew=0)
-        if other is not None:
-            axes.plot(other, place, "D", color=theme.warm, markersize=6, mew=0)
-            lowest = min(lowest, other)
-    axes.set_xlim(max(0, 10 * np.floor(lowest / 10 - 0.3)), 100)
-    axes.set_yticks(range(len(rows)), list(rows))
-    axes.invert_yaxis()
-    axes.set_xlabel("accuracy in %")
-    axes.grid(color=theme.line, linewidth=0.8)
+def embedding_figure(
+    new_figure: Any,
+    theme: Theme,
+    points: NDArray[np.float64],
+    classes: IntArray,
+    is_train: NDArray[np.bool_],
+) -> Any:
+    """The figure of :func:`embedding_svg`, in a theme."""
+    figure, axes = new_figure(WIDTH * 0.85)
+    colours = np.array([class_colour(c) if c >= 0 else theme.muted for c in classes])
+    # The more points there are, the smaller they are.
+    size = float(np.clip(9000 / max(1, len(points)), 8, 34))
+    test = ~is_train
+    axes.scatter(*points[test].T, s=size, c=colours[test], alpha=0.7, linewidths=0)
+    axes.scatter(
+        *points[is_train].T,
+        s=size * 1.7,
+        c=colours[is_train],
+        marker="D",
+        edgecolors=theme.ink,
+        linewidths=0.8,
+        zorder=3,
+    )
+    axes.set_xticks([])
+    axes.set_yticks([])
     return figure
 
 
@@ -249,8 +182,8 @@ def accuracy_by_seconds_png(costs: Costs) -> bytes:
     b'PNG'
     """
     methods, encoders = (list(dict.fromkeys(names)) for names in zip(*costs, strict=True))
-    with _drawing(PAPER) as new_figure:
-        figure, axes = new_figure(_WIDTH * 0.85)
+    with drawing(PAPER) as new_figure:
+        figure, axes = new_figure(WIDTH * 0.85)
         for (method, encoder), (seconds, accuracy) in costs.items():
             marker = _MARKERS[methods.index(method) % len(_MARKERS)]
             colour = class_colour(encoders.index(encoder))
@@ -270,27 +203,47 @@ def accuracy_by_seconds_png(costs: Costs) -> bytes:
         return _png(figure)
 
 
-def curve_svg(points: "Sequence[CurvePoint]", majority: float) -> str:
-    """Accuracy by examples per class, as SVG."""
-    with _drawing(PAGE) as new_figure:
-        figure = _curve(new_figure, PAGE, points, majority)
-        return _inline_svg(figure, "curve", "Accuracy by examples per class")
+def curve_svg(
+    points: "Sequence[CurvePoint]", majority: float, metric: str = "accuracy", per: str = "class"
+) -> str:
+    """Accuracy, or another metric, by examples per class or label, as SVG."""
+    with drawing(PAGE) as new_figure:
+        figure = _curve(new_figure, PAGE, points, majority, metric, per)
+        return inline_svg(figure, "curve", f"{metric.capitalize()} by examples per {per}")
 
 
-def curve_png(points: "Sequence[CurvePoint]", majority: float) -> bytes:
+def curve_png(
+    points: "Sequence[CurvePoint]", majority: float, metric: str = "accuracy", per: str = "class"
+) -> bytes:
     """The same figure as a PNG file."""
-    with _drawing(PAPER) as new_figure:
-        return _png(_curve(new_figure, PAPER, points, majority))
+    with drawing(PAPER) as new_figure:
+        return _png(_curve(new_figure, PAPER, points, majority, metric, per))
 
 
 def _png(figure: Any) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=200, facecolor="white")
-    return buffer.getvalue()
+    return figure_files(figure, ("png",))["png"]
 
 
-def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majority: float) -> Any:
-    figure, axes = new_figure(_WIDTH * 0.7)
+def figure_files(figure: Any, formats: Sequence[str]) -> dict[str, bytes]:
+    """The figure as files, by format; the same figure always makes the same bytes."""
+    undated: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    files = {}
+    for kind in formats:
+        buffer = BytesIO()
+        figure.savefig(buffer, format=kind, dpi=200, facecolor="white", metadata=undated.get(kind))
+        files[kind] = buffer.getvalue()
+    return files
+
+
+def _curve(
+    new_figure: Any,
+    theme: Theme,
+    points: "Sequence[CurvePoint]",
+    majority: float,
+    metric: str,
+    per: str,
+) -> Any:
+    figure, axes = new_figure(WIDTH * 0.7)
     sizes = [point.size for point in points]
     known = [(point.size, *point.interval) for point in points if point.interval is not None]
     if known:
@@ -303,7 +256,7 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majori
     axes.plot(sizes, means, color=theme.accent, marker="o", linewidth=2, markersize=5, zorder=3)
     axes.axhline(majority, color=theme.warm, linestyle=(0, (4, 3)), linewidth=1)
     axes.annotate(
-        "majority class",
+        "majority class" if per == "class" else "same labels for all",
         (1, majority),
         xycoords=("axes fraction", "data"),
         xytext=(-4, 4),
@@ -316,14 +269,14 @@ def _curve(new_figure: Any, theme: Theme, points: "Sequence[CurvePoint]", majori
     axes.minorticks_off()
     axes.set_ylim(0, 1.02)
     axes.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
-    axes.set_xlabel("examples per class")
-    axes.set_ylabel("accuracy")
+    axes.set_xlabel(f"examples per {per}")
+    axes.set_ylabel(metric)
     axes.grid(axis="y", color=theme.line, linewidth=0.8)
     return figure
 
 
 @contextmanager
-def _drawing(theme: Theme) -> Iterator[Any]:
+def drawing(theme: Theme) -> Iterator[Any]:
     """Yields a function that makes a figure with one pair of axes in the style of a theme.
 
     matplotlib's settings are global to the process, so only one thread draws at a time, and
@@ -334,12 +287,13 @@ def _drawing(theme: Theme) -> Iterator[Any]:
         from matplotlib.figure import Figure
 
     def new_figure(height: float) -> Any:
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         return figure, figure.subplots()
 
     style = {
         "svg.fonttype": "none",  # Text stays text, in the font of the page.
         "svg.hashsalt": "cptuning",
+        "pdf.fonttype": 42,  # Real letters: what most publishers ask for.
         "text.parse_math": False,  # A class may be called "$5 off$".
         "font.size": 10,
         "text.color": theme.ink,
@@ -358,8 +312,13 @@ def _drawing(theme: Theme) -> Iterator[Any]:
         yield new_figure
 
 
-def _inline_svg(figure: Any, name: str, description: str) -> str:
-    """The figure as an SVG element whose ids are unique on the page."""
+def inline_svg(
+    figure: Any, name: str, description: str, hints: Mapping[str, str] | None = None
+) -> str:
+    """The figure as an SVG element whose ids are unique on the page.
+
+    ``hints`` are shown on hover: by an artist's ``gid``, what it is.
+    """
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     svg = buffer.getvalue().decode("utf-8")
@@ -371,7 +330,11 @@ def _inline_svg(figure: Any, name: str, description: str) -> str:
     svg = re.sub(r'^<svg([^>]*?) height="[^"]*"', r"<svg\1", svg)
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{description}"', 1)
     # Only inside tags: the text between them may be the name of a class.
-    return re.sub(r"<[^>]+>", lambda tag: _page_tag(tag.group(), name), svg)
+    svg = re.sub(r"<[^>]+>", lambda tag: _page_tag(tag.group(), name), svg)
+    for gid, hint in (hints or {}).items():
+        opening = f'<g id="{name}-{gid}">'
+        svg = svg.replace(opening, f"{opening}<title>{escape(hint)}</title>", 1)
+    return svg
 
 
 def _page_tag(tag: str, name: str) -> str:

@@ -33,9 +33,26 @@ class LearningCurve:
 
     accuracies: dict[int, list[float]]
     majority: float
-    """The accuracy of always predicting the most frequent class of the test data."""
+    """The accuracy of always predicting the most frequent class, or labels, of the test data."""
     answers: int
     """How many different test texts are answered per size, over all repeats."""
+    label_sets: bool = False
+    """Whether texts have several labels: then the micro-F1 is measured by texts per label."""
+
+    @property
+    def metric(self) -> str:
+        """What is measured."""
+        return "micro-F1" if self.label_sets else "accuracy"
+
+    @property
+    def per(self) -> str:
+        """What has so many examples."""
+        return "label" if self.label_sets else "class"
+
+    @property
+    def baseline(self) -> str:
+        """What is compared with."""
+        return "same labels for all" if self.label_sets else "majority"
 
     def points(self) -> list["CurvePoint"]:
         """One point for each size that was measured.
@@ -85,7 +102,7 @@ class LearningCurve:
         assert self.gain is not None
         mean, (low, high) = self.gain
         gain = (
-            f"the last doubling changed accuracy by {_signed(mean)} points "
+            f"the last doubling changed {self.metric} by {_signed(mean)} points "
             f"(80 % interval {_signed(low)} to {_signed(high)})"
         )
         if self.state == "rising":
@@ -104,8 +121,8 @@ class LearningCurve:
             )
         mean, (low, high) = self.gain
         return (
-            f"the last doubling changed accuracy by {_signed(mean)} points, but the 80 % interval "
-            f"is {_signed(low)} to {_signed(high)}; more repeats make it narrower."
+            f"the last doubling changed {self.metric} by {_signed(mean)} points, but the 80 % "
+            f"interval is {_signed(low)} to {_signed(high)}; more repeats make it narrower."
         )
 
     def summary(self) -> dict[str, Any]:
@@ -121,6 +138,7 @@ class LearningCurve:
                 for point in self.points()
             ],
             "majority": self.majority,
+            "metric": self.metric,
             "test_answers": self.answers,
             "state": self.state,
             "verdict": self.verdict,
@@ -132,11 +150,12 @@ class LearningCurve:
             [str(p.size), format_percent(p.mean), p.interval_text, str(len(p.values))]
             for p in self.points()
         ]
-        header = ["examples per class", "accuracy", "95 % interval", "repeats"]
+        header = [f"examples per {self.per}", self.metric, "95 % interval", "repeats"]
+        picture = curve_svg(self.points(), self.majority, self.metric, self.per)
         body = f"""<h1>Would more labels help?</h1>
 <p class="muted">{escape(source)}</p>
 <div class="headline"><p>{escape(self.verdict)}</p></div>
-<section><div class="picture wide">{curve_svg(self.points(), self.majority)}</div></section>
+<section><div class="picture wide">{picture}</div></section>
 <section>{table_html(header, rows, numbers=3)}</section>
 <p class="muted small">The band is the 95 % interval over the repeats, the dots are the repeats.
 {escape(RULE)}</p>"""
@@ -144,7 +163,7 @@ class LearningCurve:
 
     def png(self) -> bytes:
         """The curve as a PNG file."""
-        return curve_png(self.points(), self.majority)
+        return curve_png(self.points(), self.majority, self.metric, self.per)
 
 
 @dataclass(frozen=True)

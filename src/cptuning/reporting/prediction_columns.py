@@ -5,19 +5,33 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data import Table
+from cptuning.data import Table, as_cell, separator_for
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
-from cptuning.inference import Evidence, Predictor, Reasons
+from cptuning.inference import Evidence, MultiLabelPredictor, Predictor, Reasons
 
 
 class PredictionColumns:
-    """Adds the columns prediction and confidence, and optionally probabilities and neighbours."""
+    """Adds the columns prediction and confidence, and optionally probabilities and neighbours.
+
+    Label sets are lists or, with a ``separator``, texts.
+    """
 
     def __init__(
-        self, predictor: Predictor, probabilities: bool = False, neighbours: int = 0
+        self,
+        predictor: Predictor,
+        probabilities: bool = False,
+        neighbours: int = 0,
+        separator: str | None = None,
     ) -> None:
         self.predictor = predictor
+        self.separator = separator
+        if separator is not None:
+            if not isinstance(predictor, MultiLabelPredictor):
+                raise CPTuningError(
+                    "The model gives one label per text: leave --label-separator out."
+                )
+            separator_for(predictor.label_space.classes, separator)
         self.neighbours = neighbours
         classes = predictor.label_space.classes
         self.class_columns = [f"p_{label}" for label in classes] if probabilities else []
@@ -50,10 +64,19 @@ class PredictionColumns:
             )
         return added
 
+    def counted(self, answer: dict[str, Any]) -> list[str]:
+        """The label that a row was given, or each of its labels, to count them."""
+        given = answer["prediction"]
+        if not isinstance(self.predictor, MultiLabelPredictor):
+            return [str(given)]
+        if isinstance(given, str):
+            return given.split(self.separator) if given else []
+        return [str(label) for label in given]
+
     def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
         confidence = self.predictor.confidence(label, probabilities)
         answer = {
-            "prediction": label,
+            "prediction": as_cell(label, self.separator),
             "confidence": None if confidence is None else round(confidence, 6),
         }
         for column, probability in zip(self.class_columns, probabilities, strict=False):
@@ -76,5 +99,5 @@ class PredictionColumns:
         if example is None:
             return dict.fromkeys(columns)
         texts = [example.text] if isinstance(example.text, str) else example.text
-        values = [*texts, example.label, round(example.similarity, 6)]
+        values = [*texts, as_cell(example.label, self.separator), round(example.similarity, 6)]
         return dict(zip(columns, values, strict=True))

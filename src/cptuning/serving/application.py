@@ -12,6 +12,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 import cptuning
+from cptuning.inference import MultiLabelPredictor
 from cptuning.serving.api_errors import ApiError
 from cptuning.serving.api_keys import ApiKeys
 from cptuning.serving.limits import Limits
@@ -71,13 +72,17 @@ def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: 
 def _add_routes(app: FastAPI, registry: ModelRegistry, keys: ApiKeys) -> None:
     names = [name for name, _ in registry]
     shown = registry.default or names[0]
-    pairs = registry.find(shown)[1].model.predictor.is_pair
+    predictor = registry.find(shown)[1].model.predictor
+    takes = {
+        "pairs": predictor.is_pair,
+        "label_sets": isinstance(predictor, MultiLabelPredictor),
+    }
     locked = [Depends(HTTPBearer(auto_error=False))] if keys else []
     # /docs is public: where there are API keys, it must not reveal the names of the models.
     named = [*locked, name_parameter("name" if keys else shown)]
     app.include_router(server_routes(), tags=["server"], dependencies=locked)
-    app.include_router(model_routes(pairs=pairs), tags=["default model"], dependencies=locked)
-    for routes in (named_routes(), model_routes(pairs=pairs)):
+    app.include_router(model_routes(**takes), tags=["default model"], dependencies=locked)
+    for routes in (named_routes(), model_routes(**takes)):
         app.include_router(routes, prefix=NAMED_MODEL, tags=["models"], dependencies=named)
 
 

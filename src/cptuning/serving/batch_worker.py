@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from threading import Condition, Thread
+from typing import Any
 
 from cptuning.data import Examples
-from cptuning.inference import Predictor, Reasons
+from cptuning.inference import MultiLabelPredictor, Predictor, Reasons
 from cptuning.inference.predictor import Answered
 from cptuning.serving.api_errors import ApiError, overloaded
 from cptuning.serving.limits import Limits
@@ -23,13 +24,17 @@ _log = logging.getLogger("cptuning")
 _SMOOTHING = 0.2
 
 
+LabelReasonsOfText = dict[Any, Reasons]
+"""By label, where texts may have several."""
+
+
 @dataclass(frozen=True)
 class ModelOutput:
     """The predictions for the texts of one request, and the predictor that made them."""
 
     predictor: Predictor
     answered: Answered
-    reasons: list[Reasons] | None
+    reasons: Sequence[Reasons | LabelReasonsOfText] | None
 
 
 @dataclass(frozen=True)
@@ -212,10 +217,13 @@ class BatchWorker:
     def _answer(self, job: _QueuedTexts, answered: Answered) -> None:
         predictor = self.model.predictor
         try:
-            reasons = None
+            reasons: Sequence[Reasons | LabelReasonsOfText] | None = None
             if job.neighbours:
-                labels = answered.labels.tolist()
-                reasons = predictor.reasons(answered.embeddings, labels, job.neighbours)
+                asked = answered.embeddings, answered.labels.tolist(), job.neighbours
+                if isinstance(predictor, MultiLabelPredictor):
+                    reasons = predictor.label_reasons(*asked)
+                else:
+                    reasons = predictor.reasons(*asked)
             job.future.set_result(ModelOutput(predictor, answered, reasons))
         except Exception as error:
             job.future.set_exception(error)

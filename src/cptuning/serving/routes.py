@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 from fastapi import APIRouter, Body, Depends, Path, Request, Response
 
-from cptuning.data import Examples, as_examples
+from cptuning.data import Examples, as_cell, as_examples
 from cptuning.errors import CPTuningError
-from cptuning.inference import Predictor
+from cptuning.inference import Evidence, MultiLabelPredictor, Predictor, Reasons
 from cptuning.serving.api_errors import ApiError
 from cptuning.serving.batch_worker import BatchWorker, ModelOutput
 from cptuning.serving.limits import Limits
@@ -24,6 +24,7 @@ from cptuning.serving.schemas import (
     ExamplesRequest,
     ExamplesResponse,
     HealthStatus,
+    LabelReasons,
     ModelInfo,
     ModelList,
     Neighbour,
@@ -131,7 +132,7 @@ async def _requested_model(request: Request) -> RequestedModel:
 ModelDep = Annotated[RequestedModel, Depends(_requested_model)]
 
 
-def model_routes(*, pairs: bool) -> APIRouter:
+def model_routes(*, pairs: bool, label_sets: bool = False) -> APIRouter:
     """The routes of a model, with example requests of the kind that it takes."""
     router = APIRouter()
 
@@ -144,7 +145,8 @@ def model_routes(*, pairs: bool) -> APIRouter:
     ) -> PredictResponse:
         """The label of each text, with the probability of each class.
 
-        With `explain`, also the nearest labelled examples of the predicted class.
+        With `explain`, also the nearest labelled examples of the predicted class. Where texts may
+        have several labels, the label is a list, and there are examples for each of them.
         """
         examples = model.examples(request.texts)
         if request.explain:
@@ -171,7 +173,8 @@ def model_routes(*, pairs: bool) -> APIRouter:
     async def add_examples(
         model: ModelDep,
         request: Annotated[
-            ExamplesRequest, Body(openapi_examples=request_examples("examples", pairs=pairs))
+            ExamplesRequest,
+            Body(openapi_examples=request_examples("examples", pairs=pairs, label_sets=label_sets)),
         ],
     ) -> ExamplesResponse:
         """Add examples of existing or new classes to the model, without training.
@@ -199,16 +202,32 @@ def _predictions(answer: ModelOutput) -> list[Prediction]:
     predictions = [_prediction(answer.predictor, *each) for each in found]
     if answer.reasons is not None:
         for prediction, reasons in zip(predictions, answer.reasons, strict=True):
-            prediction.neighbours = [Neighbour(**asdict(example)) for example in reasons]
-            if reasons.against is not None:
-                prediction.against = Neighbour(**asdict(reasons.against))
+            if isinstance(reasons, Reasons):
+                prediction.neighbours, prediction.against = _shown(reasons)
+                continue
+            prediction.reasons = {}
+            for label, because in reasons.items():
+                neighbours, against = _shown(because)
+                shown = LabelReasons(neighbours=neighbours, against=against)
+                prediction.reasons[str(label)] = shown
     return predictions
+
+
+def _shown(reasons: Reasons) -> tuple[list[Neighbour], Neighbour | None]:
+    """The neighbours, and the one against the label."""
+    against = reasons.against
+    return list(map(_neighbour, reasons)), None if against is None else _neighbour(against)
+
+
+def _neighbour(example: Evidence) -> Neighbour:
+    label = as_cell(example.label, None)
+    return Neighbour(text=example.text, label=label, similarity=example.similarity)
 
 
 def _prediction(predictor: Predictor, label: Any, probabilities: np.ndarray) -> Prediction:
     names = map(str, predictor.label_space.classes)
     return Prediction(
-        label=label,
+        label=as_cell(label, None),
         confidence=predictor.confidence(label, probabilities),
         probabilities=dict(zip(names, probabilities.tolist(), strict=True)),
     )
@@ -297,5 +316,6 @@ def _model_info(name: str, worker: BatchWorker) -> ModelInfo:
         method=worker.model.method,
         classes=predictor.label_space.to_json(),
         pairs=predictor.is_pair,
+        label_sets=isinstance(predictor, MultiLabelPredictor),
         examples=worker.model.n_examples,
     )

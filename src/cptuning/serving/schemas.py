@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from cptuning.data import Examples, as_examples, as_labels
+from cptuning.data import Examples, MultiLabelSpace, as_examples, as_labels
 from cptuning.data.labels import SAVABLE
 from cptuning.errors import CPTuningError
 
@@ -42,19 +42,21 @@ def read_texts(value: Any) -> Examples:
 
 
 def read_labels(value: Any) -> list[Hashable]:
-    """The labels in a request: one, or a list of them.
+    """The labels in a request: one, a list of them, or a list of label sets.
 
-    >>> read_labels(["spam", 3]), read_labels(True)
-    (['spam', 3], [True])
+    >>> read_labels(["spam", 3]), read_labels(True), read_labels([["late", "rude"], []])
+    (['spam', 3], [True], [('late', 'rude'), ()])
     """
     labels = value if isinstance(value, list) else [value]
+    are_sets = bool(labels) and isinstance(labels[0], list)
     for row, label in enumerate(labels, start=1):
-        if not _is_label(label):
+        parts = label if are_sets and isinstance(label, list) else [label]
+        if not all(map(_is_label, parts)):
             raise CPTuningError(
                 f"The label in row {row} must be a text of 1 to {_LONGEST_LABEL} characters, "
                 "a number up to 2^53 or a boolean."
             )
-    return as_labels(labels)
+    return MultiLabelSpace(()).as_labels(labels) if are_sets else as_labels(labels)
 
 
 def _is_label(value: Any) -> bool:
@@ -92,8 +94,13 @@ Labels = Annotated[
     PlainValidator(read_labels),
     WithJsonSchema(
         {
-            "anyOf": [_LABEL, {"type": "array", "items": _LABEL, "minItems": 1}],
-            "description": "One label per text; a new label creates a new class.",
+            "anyOf": [
+                _LABEL,
+                {"type": "array", "items": _LABEL, "minItems": 1},
+                {"type": "array", "items": {"type": "array", "items": _LABEL}, "minItems": 1},
+            ],
+            "description": "One label per text, or a list of labels for each; a new label creates "
+            "a new class.",
         }
     ),
 ]
@@ -131,15 +138,29 @@ class Neighbour(BaseModel):
     """A labelled example, and how similar the text is to it."""
 
     text: str | tuple[str, str]
-    label: Label
+    label: Label | list[Label]
     similarity: float
+
+
+class LabelReasons(BaseModel):
+    """Why a text was given one of several labels."""
+
+    neighbours: list[Neighbour] = Field(description="The nearest examples with the label.")
+    against: Annotated[
+        Neighbour | None,
+        Field(description="The nearest example without the label, if it is nearer than those."),
+    ] = None
 
 
 class Prediction(BaseModel):
     """The prediction for one text."""
 
-    label: Label
-    confidence: float | None = Field(description='Null if the label is "unknown".')
+    label: Label | list[Label] = Field(
+        description="A list, possibly empty, if texts may have several labels."
+    )
+    confidence: float | None = Field(
+        description='Null if the label is "unknown". Of several labels, the least probability.'
+    )
     probabilities: dict[str, float]
     neighbours: Annotated[
         list[Neighbour] | None,
@@ -148,6 +169,10 @@ class Prediction(BaseModel):
     against: Annotated[
         Neighbour | None,
         Field(description="The nearest example of another class, if it is nearer than those."),
+    ] = None
+    reasons: Annotated[
+        dict[str, LabelReasons] | None,
+        Field(description="The explanation of each label, if texts may have several labels."),
     ] = None
 
 
@@ -183,6 +208,7 @@ class ModelInfo(BaseModel):
     method: str
     classes: list[Label]
     pairs: bool = Field(description="Whether the model takes pairs of texts.")
+    label_sets: bool = Field(description="Whether a text may have several labels, or none.")
     examples: int | None = Field(
         description="How many examples it compares texts with; null if its method uses none."
     )

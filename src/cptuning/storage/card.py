@@ -20,14 +20,18 @@ def card(facts: ModelFacts, support: SupportSet | None) -> str:
         return _ranker_card(facts)
     training, settings = facts.training, facts.to_json()["settings"]
     held_out = training["held_out_accuracy"]
+    measure = "Accuracy" if facts.label_sets is None else "Mean F1 of the label sets"
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
     words = settings.get("label_words") or {}
     rows = [
         ("Method", facts.method),
-        ("Classes", ", ".join(map(str, facts.label_space.classes))),
+        (
+            "Classes" if facts.label_sets is None else "Labels, several per text or none",
+            ", ".join(map(str, facts.label_space.classes)),
+        ),
         ("Training examples", ", ".join(f"{c}: {n}" for c, n in training["examples"].items())),
         *([("Labelled examples it compares with", str(len(support)))] if support else []),
-        (f"Accuracy on held-out examples ({training['validation']})", score),
+        (f"{measure} on held-out examples ({training['validation']})", score),
         ("Backbone", facts.backbone),
         ("Prompt", f"`{facts.layout.template.source}`"),
         *([("Label words", ", ".join(f"{c}: {w}" for c, w in words.items()))] if words else []),

@@ -118,10 +118,17 @@ def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -
         RuntimeError,
         MemoryError,
     ) as error:
-        why = " ".join(str(error).split())[:300]  # torch says it in several lines
         raise CPTuningError(
-            f"The model folder {folder} is damaged ({why}): save or copy it again."
+            f"The model folder {folder} is damaged ({_why(error)}): save or copy it again."
         ) from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{Path(error.filename).name}: {error.strerror}"
+    return " ".join(str(error).split())[:300]  # torch says it in several lines
 
 
 def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) -> Predictor:

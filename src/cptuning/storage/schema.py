@@ -2,14 +2,14 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cptuning.data import LabelSpace, label_space_from_json
+from cptuning.data import LabelCells, LabelSpace, label_space_from_json
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor
@@ -214,6 +214,12 @@ class ModelFacts:
         )
 
     @property
+    def label_cells(self) -> LabelCells | None:
+        """How the training file held label sets, if it did and they were not lists."""
+        stored = self.training.get("label_cells")
+        return None if stored is None else LabelCells.from_json(stored)
+
+    @property
     def backbone(self) -> str:
         """What the model was trained from: its id and revision on the hub, or its folder's name."""
         found = self.training.get("backbone")
@@ -308,6 +314,10 @@ def _names(kind: type) -> set[str]:
     return set(kind.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
+def _without_default(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind) if field.default is MISSING}
+
+
 def _is_whole_number(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
@@ -356,6 +366,9 @@ def _settings(
         # Models from before these settings read no other place.
         stored = {"pooling": "mask", "sentence_weight": None, **stored}
     stored = {"most_steps": MOST_STEPS, **stored}  # As it was for all.
+    missing = sorted(_without_default(kind) - set(stored))
+    if missing:
+        raise CPTuningError(f"settings.{missing[0]} is missing")
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in stored.items()}
     try:
         settings = kind(**values)
@@ -377,6 +390,8 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     for n in facts.object("examples").values():
         if not _is_whole_number(n, 0, 2**64):
             raise CPTuningError(f"training.examples has {_shown(n)}, not a number of examples")
+    if stored.get("label_cells") is not None:
+        LabelCells.from_json(stored["label_cells"])
     if "backbone" in stored:
         backbone = _Object("training.backbone", stored["backbone"], ["name"])
         for name in {"name", "revision"} & set(backbone.values):

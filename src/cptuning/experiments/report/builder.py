@@ -14,7 +14,8 @@ from cptuning.experiments.report.common_tables import (
     number_range,
     tuning_tables,
 )
-from cptuning.experiments.report.parts import Report, Section
+from cptuning.experiments.report.parts import Picture, Report, Section
+from cptuning.experiments.report.study_pictures import Splits, splits_picture
 from cptuning.experiments.studies import Study, in_study_order
 from cptuning.experiments.titles import title_of
 from cptuning.reporting.formatting import format_duration
@@ -34,8 +35,11 @@ def build_report(directory: ResultDirectory, studies: Sequence[Study]) -> Report
         )
         for study in studies
     ]
-    title = studies[0].title if len(studies) == 1 else "CP-Tuning: the paper's experiments"
-    return Report(title, _costs(directory, cells), _about_backbone(directory, studies), sections)
+    title = studies[0].title if len(studies) == 1 else "CP-Tuning: all studies"
+    warnings = []
+    if any(section.has_paper_numbers for section in sections):
+        warnings = _about_backbone(directory, studies)
+    return Report(title, _costs(directory, cells), warnings, sections)
 
 
 def _section(
@@ -56,7 +60,32 @@ def _section(
         _unfinished(cells, left, whole) + _failures(directory, cells),
         study.tables(results) + tuning_tables(directory, outcomes) if outcomes else [],
         study.pictures(results) if outcomes else [],
+        _splits(results),
     )
+
+
+def _splits(results: StudyResults) -> list[Picture]:
+    """By data set, the score of every split, where there are rows to compare."""
+    accuracy = results.accuracy
+    pictures = []
+    for name in accuracy.datasets:
+        rows: Splits = {
+            title_of(row): {
+                f"split {seed}{f', {variant}' if variant else ''}": score
+                for (variant, seed), score in accuracy.values[row, name].items()
+            }
+            for row in accuracy.rows
+            if (row, name) in accuracy.values
+        }
+        if len(rows) > 1:
+            pictures.append(
+                splits_picture(
+                    f"{results.study.name}-splits-{name.lower()}",
+                    f"{name}: every split (dots) and the mean (bars).",
+                    rows,
+                )
+            )
+    return pictures
 
 
 def _about_backbone(directory: ResultDirectory, studies: Sequence[Study]) -> list[str]:

@@ -1,6 +1,6 @@
 """The tables that most studies have, made from their scores: ours, the paper's, the difference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from cptuning.experiments.hyperparameters import TUNED
 from cptuning.experiments.paper import paper_scores
 from cptuning.experiments.report.parts import Line, ResultTable, Value
 from cptuning.experiments.scores import Scores
-from cptuning.experiments.statistics import PairedTest
+from cptuning.experiments.statistics import PairedTest, average_ranks, rank_correlation
 from cptuning.experiments.titles import title_of
 
 if TYPE_CHECKING:
@@ -46,10 +46,23 @@ class StudyResults:
         """By data set, the share of its largest class in %."""
         return {one.cell.dataset: 100 * one.test["majority"] for one in self.outcomes}
 
+    def published(self, accuracy: Scores) -> dict[str, list[float | None]]:
+        """The paper's accuracy on our data sets, for the rows of ours that the paper has."""
+        names = accuracy.datasets
+        rows = {
+            row: paper_scores(self.study.name, row, self.paper_backbone) for row in accuracy.rows
+        }
+        return {
+            row: [printed.get(name) for name in names]
+            for row, printed in rows.items()
+            if any(name in printed for name in names)
+        }
+
 
 def standard_tables(results: StudyResults) -> list[ResultTable]:
-    """Accuracy, F1 where a data set has it, and the tests against the study's reference."""
+    """Accuracy with its intervals, F1 where a data set has it, and tests against the reference."""
     tables = [score_table(results, results.accuracy, "Test accuracy in %")]
+    tables += agreement_tables(results, results.accuracy) + interval_tables(results.accuracy)
     if results.f1.values:
         tables.append(_f1_table(results.f1))
     reference, rows = results.study.reference, results.accuracy.rows
@@ -64,29 +77,116 @@ def score_table(results: StudyResults, accuracy: Scores, caption: str) -> Result
     majority = values_and_mean([results.majority[name] for name in names])
     lines = [Line("majority", majority, "majority")]
     best = _best(accuracy)
-    for row in accuracy.rows:
-        lines.append(Line(title_of(row), _own_values(accuracy, row, best, study.reference)))
-        printed = paper_scores(study.name, row, theirs)
-        if any(name in printed for name in names):
-            means = [accuracy.mean(row, name) for name in names]
-            numbers = [printed.get(name) for name in names]
+    published = results.published(accuracy)
+    means_of = {row: [accuracy.mean(row, name) for name in names] for row in accuracy.rows}
+    own_ranks, paper_ranks = mean_ranks(means_of), mean_ranks(published)
+    for row, means in means_of.items():
+        values = _own_values(accuracy, row, best, study.reference)
+        lines.append(Line(title_of(row), [*values, own_ranks[row]]))
+        if row in published:
+            numbers = published[row]
             gaps = [
                 None if mean is None or number is None else mean - number
                 for mean, number in zip(means, numbers, strict=True)
             ]
-            lines.append(Line("the paper", values_and_mean(numbers, digits=2), "paper"))
+            shown = [*values_and_mean(numbers, digits=2), paper_ranks[row]]
+            lines.append(Line("the paper", shown, "paper"))
             lines.append(Line("difference", values_and_mean(gaps, signed=True), "difference"))
     over = f"the splits and {study.variants}" if accuracy.pools else "the splits"
-    note = (
-        f"The paper's backbone: {theirs}. Bold: the best of ours. ±: standard deviation over "
-        f"{over}."
+    note = f"The paper's backbone: {theirs}. " if published else ""
+    note += (
+        f"Bold: the best of ours. ±: standard deviation over {over}; for the mean, of the splits' "
+        "means."
     )
+    has_ranks = len(accuracy.rows) > 1
+    if has_ranks:
+        note += " Rank: 1 is the best row of a data set; the mean over the data sets"
+        note += ", among the paper's rows for the paper." if published else "."
     if study.reference and any(value.mark for line in lines for value in line.values):
         note += (
             f" {_MARK}: {title_of(study.reference)} is significantly better there (p < 0.05, "
             "single-tailed paired t-test over the splits)."
         )
-    return ResultTable(caption, ["", *names, "mean"], lines, note)
+    width = len(names) + (2 if has_ranks else 1)
+    lines = [
+        Line(line.name, (line.values + [Value("")] * width)[:width], line.kind) for line in lines
+    ]
+    return ResultTable(caption, ["", *names, "mean", "rank"][: width + 1], lines, note)
+
+
+def mean_ranks(scores: Mapping[str, Sequence[float | None]]) -> dict[str, Value]:
+    """By row, its rank on every data set, averaged; ties share their ranks.
+
+    >>> ranks = mean_ranks({"PET": [80.0, 70.0], "WARP": [90.0, 70.0], "new": [95.0, None]})
+    >>> {row: rank.text for row, rank in ranks.items()}
+    {'PET': '2.2', 'WARP': '1.8', 'new': '–'}
+    """
+    table = [[np.nan if v is None else v for v in row] for row in scores.values()]
+    means = average_ranks(table)
+    return {row: Value(_number(rank)) for row, rank in zip(scores, means, strict=True)}
+
+
+def agreement_tables(results: StudyResults, accuracy: Scores) -> list[ResultTable]:
+    """Whether our rows are in the order of the paper's, where it has at least three of them."""
+    names, published = accuracy.datasets, results.published(accuracy)
+    columns = []
+    for place in range(len(names)):
+        pairs = [
+            (ours, theirs[place])
+            for row, theirs in published.items()
+            if (ours := accuracy.mean(row, names[place])) is not None and theirs[place] is not None
+        ]
+        columns.append(_correlation(pairs))
+    averages = [
+        (ours, float(np.mean([number for number in theirs if number is not None])))
+        for row, theirs in published.items()
+        if (ours := accuracy.average(row)) is not None and None not in theirs
+    ]
+    columns.append(_correlation(averages))
+    if all(value.text == "–" for value in columns):
+        return []
+    return [
+        ResultTable(
+            "Are our rows in the paper's order? Spearman's ρ",
+            ["", *names, "mean"],
+            [Line("ρ with the paper", columns)],
+            f"1: the same order as with {results.paper_backbone}; −1: the opposite; 0: unrelated. "
+            "It can be compared where the levels can't. The last column is that of the rows' means "
+            "over the data sets.",
+        )
+    ]
+
+
+def _correlation(pairs: Sequence[tuple[float, float | None]]) -> Value:
+    known = [(ours, theirs) for ours, theirs in pairs if theirs is not None]
+    rho = rank_correlation([ours for ours, _ in known], [theirs for _, theirs in known])
+    return Value(_number(rho, signed=True, digits=2), detail=f"{len(known)} rows" if known else "")
+
+
+def interval_tables(accuracy: Scores) -> list[ResultTable]:
+    """The 95 % bootstrap intervals of the means, where there are at least three splits."""
+    lines = [
+        Line(
+            title_of(row),
+            [_interval(accuracy.interval(row, name)) for name in [*accuracy.datasets, None]],
+        )
+        for row in accuracy.rows
+    ]
+    if all(value.text == "–" for line in lines for value in line.values):
+        return []
+    return [
+        ResultTable(
+            "95 % confidence intervals of these means",
+            ["", *accuracy.datasets, "mean"],
+            lines,
+            "Percentile bootstrap over the splits. With so few splits such intervals are rather "
+            "too narrow, and they are about other splits of these data sets, not about other data.",
+        )
+    ]
+
+
+def _interval(ends: tuple[float, float] | None) -> Value:
+    return Value("–" if ends is None else f"{ends[0]:.1f} to {ends[1]:.1f}")
 
 
 def _own_values(
@@ -106,8 +206,10 @@ def _own_values(
         )
         text = f"{mean:.1f}" if spread is None else f"{mean:.1f} ± {spread:.1f}"
         values.append(Value(text, mean == best[name], _MARK if beaten else ""))
-    average = accuracy.average(row)
+    average, by_split = accuracy.average(row), accuracy.by_split(row)
     shown = "–" if average is None else f"{average:.1f}"
+    if average is not None and len(by_split) > 1:
+        shown += f" ± {np.std(by_split, ddof=1):.1f}"
     return [*values, Value(shown, average is not None and average == best["mean"])]
 
 
@@ -174,7 +276,8 @@ def _test_table(reference: str, accuracy: Scores) -> ResultTable:
         f"({number_of_pairs(tasks)}). In the other columns a pair is a split, with the mean of "
         "both ways round if there are two "
         f"({number_of_pairs([test for row in splits for test in row])}). "
-        "Bold: p < 0.05, not corrected for the number of tests.",
+        "There is no p for fewer than three pairs. Bold: p < 0.05, not corrected for the number "
+        "of tests.",
     )
 
 

@@ -47,12 +47,13 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as SVG, some also as PNG; ``legend`` maps names to colours."""
+    """A picture for the web page, and as files; ``legend`` maps names to colours."""
 
     name: str
     caption: str
     svg: str
-    png: bytes | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
+    """By format: svg, pdf, and png if Markdown shows it."""
     legend: dict[str, str] = field(default_factory=dict)
 
 
@@ -68,6 +69,13 @@ class Section:
     warnings: list[str]
     tables: list[ResultTable]
     pictures: list[Picture] = field(default_factory=list)
+    splits: list[Picture] = field(default_factory=list)
+    """A picture per data set, with a dot per split."""
+
+    @property
+    def has_paper_numbers(self) -> bool:
+        """Whether any of the paper's numbers stand in its tables."""
+        return any(line.kind == "paper" for table in self.tables for line in table.lines)
 
 
 @dataclass(frozen=True)

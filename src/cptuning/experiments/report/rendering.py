@@ -1,4 +1,4 @@
-"""A report as files: Markdown, LaTeX, CSV and one self-contained web page."""
+"""A report as files: Markdown, LaTeX, CSV, one self-contained web page, and the figures."""
 
 import csv
 from collections.abc import Sequence
@@ -10,9 +10,11 @@ from cptuning.experiments.directory import Outcome, ResultDirectory
 from cptuning.experiments.hyperparameters import TUNED
 from cptuning.experiments.report.builder import build_report
 from cptuning.experiments.report.parts import Line, Picture, Report, ResultTable, Section, Value
-from cptuning.experiments.studies import Study, in_study_order
+from cptuning.experiments.studies import STUDIES, Study, in_study_order
 from cptuning.files.atomic import write_whole
 from cptuning.reporting.html import html_page, table_html
+
+FIGURES, INDEX = "figures", "index.html"
 
 COLUMNS = (
     "study",
@@ -37,7 +39,10 @@ COLUMNS = (
 
 
 def write_report(directory: ResultDirectory, studies: Sequence[Study], name: str) -> list[Path]:
-    """Write ``NAME.md``, ``.tex``, ``.csv``, ``.html`` and the pictures; give the files."""
+    """Write ``NAME.md``, ``.tex``, ``.csv``, ``.html``, ``figures/`` and ``index.html``.
+
+    Gives the files.
+    """
     names = [study.name for study in studies]
     outcomes = in_study_order(one for one in directory.outcomes() if one.cell.study in names)
     report = build_report(directory, studies)
@@ -47,12 +52,54 @@ def write_report(directory: ResultDirectory, studies: Sequence[Study], name: str
         f"{name}.csv": seeds_csv(outcomes),
         f"{name}.html": html(report),
     }
-    for picture in (picture for section in report.sections for picture in section.pictures):
-        if picture.png is not None:
-            files[f"{picture.name}.png"] = picture.png
-    for file, content in files.items():
-        write_whole(directory.folder / file, content)
-    return [directory.folder / file for file in files]
+    pictures = [p for section in report.sections for p in (*section.pictures, *section.splits)]
+    if pictures:
+        (directory.folder / FIGURES).mkdir(parents=True, exist_ok=True)
+    for picture in pictures:
+        for kind, content in picture.files.items():
+            files[f"{FIGURES}/{picture.name}.{kind}"] = content
+    for file, text in files.items():
+        write_whole(directory.folder / file, text)
+    write_whole(directory.folder / INDEX, index_html(directory))
+    return [directory.folder / file for file in (*files, INDEX)]
+
+
+def index_html(directory: ResultDirectory) -> str:
+    """A page that links every report of the directory."""
+    planned = directory.planned()
+    parts = []
+    for study in STUDIES.values():
+        if not (directory.folder / f"{study.name}.html").is_file():
+            continue
+        cells = [cell for cell in planned if cell.study == study.name]
+        done = sum(directory.is_done(cell) for cell in cells)
+        finished = "finished" if done == len(cells) else f"{done} of {len(cells)} cells finished"
+        parts.append(
+            f'<section><h2><a href="{study.name}.html">{escape(study.title)}</a></h2>'
+            f'<p>{escape(study.question)}</p><p class="muted small">{finished} · '
+            f"{_links(directory, study.name)}</p></section>"
+        )
+    if (directory.folder / "all.html").is_file():
+        links = _links(directory, "all")
+        parts.append(
+            f'<section><h2><a href="all.html">All on one page</a></h2><p>{links}</p></section>'
+        )
+    backbone = directory.backbone
+    body = f"""<h1>Studies</h1>
+<p class="muted">Backbone: {escape(str(backbone["name"]))}, {backbone["parameters"] / 1e6:.1f} M
+parameters.</p>
+{"".join(parts)}
+<footer><p>Written by <code>cptuning reproduce</code>.</p></footer>"""
+    return html_page("Studies", body)
+
+
+def _links(directory: ResultDirectory, name: str) -> str:
+    kinds = {"md": "Markdown", "tex": "LaTeX", "csv": "CSV"}
+    return " · ".join(
+        f'<a href="{name}.{kind}">{title}</a>'
+        for kind, title in kinds.items()
+        if (directory.folder / f"{name}.{kind}").is_file()
+    )
 
 
 def seeds_csv(outcomes: Sequence[Outcome]) -> str:
@@ -95,6 +142,8 @@ def markdown(report: Report) -> str:
         parts += [section.question, *section.facts, *(f"**{w}**" for w in section.warnings)]
         parts += [_markdown_table(table) for table in section.tables]
         parts += [_markdown_picture(picture) for picture in section.pictures]
+        if section.splits:
+            parts.append(f"The score of every split is on the web page, and in `{FIGURES}/`.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -119,9 +168,7 @@ def _markdown_table(table: ResultTable) -> str:
 
 
 def _markdown_picture(picture: Picture) -> str:
-    if picture.png is None:
-        return f"{picture.caption} (The picture is on the web page.)"
-    return f"![{picture.caption}]({picture.name}.png)"
+    return f"![{picture.caption}]({FIGURES}/{picture.name}.png)"
 
 
 _LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "±": r"$\pm$", "−": "$-$"}
@@ -188,8 +235,10 @@ def html(report: Report) -> str:
         _html_section(section, "" if is_only else f"<h2>{escape(section.title)}</h2>")
         for section in report.sections
     )
+    has_paper = any(section.has_paper_numbers for section in report.sections)
+    scope = "Our results beside the paper's." if has_paper else "Our results; the paper has none."
     body = f"""<h1>{escape(report.title)}</h1>
-<p class="muted">CP-Tuning and its rivals: our results beside the paper's.</p>
+<p class="muted">{scope} <a href="{INDEX}">All studies</a></p>
 {_contents(report)}
 {warnings}
 {sections}
@@ -209,11 +258,16 @@ def _html_section(section: Section, heading: str) -> str:
     facts = "".join(f'<p class="muted small">{escape(fact)}</p>' for fact in section.facts)
     warnings = "".join(f'<p class="warning">{escape(said)}</p>' for said in section.warnings)
     tables = "".join(_html_table(table) for table in section.tables)
-    pictures = "".join(_html_picture(picture) for picture in section.pictures)
+    pictures, splits = (
+        "".join(map(_html_picture, shown)) for shown in (section.pictures, section.splits)
+    )
+    if splits:
+        splits = f'<h3>Split by split</h3><div class="two">{splits}</div>'
     return f"""<section id="{escape(section.name)}">{heading}
 <p>{escape(section.question)}</p>{facts}{warnings}
 {f'<div class="two">{pictures}</div>' if pictures else ""}
-{tables}</section>"""
+{tables}
+{splits}</section>"""
 
 
 def _html_table(table: ResultTable) -> str:

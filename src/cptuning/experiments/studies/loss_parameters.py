@@ -3,8 +3,8 @@
 from cptuning.experiments.hyperparameters import HYPERPARAMETERS
 from cptuning.experiments.report.common_tables import StudyResults, score_table
 from cptuning.experiments.report.parts import Picture, ResultTable
+from cptuning.experiments.report.study_pictures import Curves, curves_picture
 from cptuning.experiments.studies.study import Row, Study
-from cptuning.reporting.figures import Curves, curves_png, curves_svg
 
 # Those that the paper's figure has on a scale of powers of two.
 _DOUBLING = ("1/τn",)
@@ -39,14 +39,13 @@ def _pictures(results: StudyResults) -> list[Picture]:
                     spread = accuracy.spread(f"{symbol} = {value:g}", name) or 0.0
                     curves.setdefault(name, {})[value] = mean, spread
         if curves:
-            doubling = symbol in _DOUBLING
-            name = setting.replace("_", "-")
             pictures.append(
-                Picture(
-                    f"parameters-{name}",
+                curves_picture(
+                    f"parameters-{setting.replace('_', '-')}",
                     f"Accuracy against {symbol}; the band is one standard deviation.",
-                    curves_svg(curves, symbol, name, doubling=doubling),
-                    curves_png(curves, symbol, doubling=doubling),
+                    curves,
+                    symbol,
+                    doubling=symbol in _DOUBLING,
                 )
             )
     return pictures

@@ -9,9 +9,9 @@ from cptuning.data import PAPER_DATASETS
 from cptuning.experiments.paper import paper_scores
 from cptuning.experiments.report.common_tables import StudyResults
 from cptuning.experiments.report.parts import Picture
+from cptuning.experiments.report.study_pictures import Averages, averages_picture
 from cptuning.experiments.studies.study import Row, Study
 from cptuning.experiments.titles import title_of
-from cptuning.reporting.figures import Averages, averages_png, averages_svg
 
 # The method of a row, and what is set for it. The paper has the first eight.
 METHOD_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -61,12 +61,11 @@ def _averages(results: StudyResults) -> list[Picture]:
     if len(rows) < 2 or len(names) < 2:
         return []
     return [
-        Picture(
+        averages_picture(
             "main-averages",
             f"Test accuracy on the {len(names)} data sets (small dots), its average (large dots), "
             f"and the paper's average with {theirs} (diamonds).",
-            averages_svg(rows, "main-averages"),
-            averages_png(rows),
+            rows,
         )
     ]
 

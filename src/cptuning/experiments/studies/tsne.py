@@ -4,8 +4,9 @@ import numpy as np
 
 from cptuning.experiments.report.common_tables import StudyResults
 from cptuning.experiments.report.parts import Picture
+from cptuning.experiments.report.study_pictures import embedding_picture
 from cptuning.experiments.studies.study import Row, Study
-from cptuning.reporting.figures import class_colour, embedding_svg
+from cptuning.reporting.figures import class_colour
 from cptuning.reporting.projection import project
 
 
@@ -23,12 +24,14 @@ def _pictures(results: StudyResults) -> list[Picture]:
         points, method = project(vectors)
         classes, numbers = np.unique(labels, return_inverse=True)
         pictures.append(
-            Picture(
+            embedding_picture(
                 f"tsne-{one.cell.dataset.lower()}",
                 f"{one.cell.dataset}, split {one.cell.seed}: {int(is_train.sum())} training "
                 f"examples (diamonds) and {int((~is_train).sum())} test examples; {method}. "
                 f"Test accuracy {100 * one.test['accuracy']:.1f} %.",
-                embedding_svg(points, numbers, is_train, f"tsne-{one.cell.dataset.lower()}"),
+                points,
+                numbers,
+                is_train,
                 legend={str(label): class_colour(i) for i, label in enumerate(classes)},
             )
         )

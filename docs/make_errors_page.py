@@ -1,0 +1,71 @@
+"""Write docs/errors.md from the table that the tests go through."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.cli.bad_inputs import SECTIONS, Case  # noqa: E402
+
+_HEAD = """# What happens when something is wrong
+
+One sentence says what is wrong, where, and what to do. A command exits with code 2; a function
+raises `cptuning.errors.CPTuningError`, which is a `ValueError`; the service answers with a status
+of 4xx and `{"error": "one sentence"}`. Nothing is left half-written, and no file that was there
+is changed.
+
+These are the %d kinds that `tests/cli/test_bad_inputs.py` tries, each with the part of the
+sentence that does not depend on the names of files. `python docs/make_errors_page.py` writes this
+page from the test's own table.
+
+Besides: a full disk, a name that is too long or a folder that may not be written to are one
+sentence as well. Ctrl-C exits with 130 and SIGTERM with 143; a fit writes its checkpoint first,
+and the same command goes on from there. A reader that closes the pipe ends a command with 141. A
+traceback is a bug: please report it.
+
+## Limits
+
+| What | Limit | Raised by |
+|---|---|---|
+| bytes of a line, or characters of a cell, of a file | 64 million | `CPTUNING_LONGEST_LINE` |
+| files in a model folder | 1,000 | |
+| bytes of its `cptuning.json` | 16 million | |
+| seeds | 0 to 4,294,967,295 | |
+| bytes of a request | 1 MiB | `serve --max-body` |
+| texts in a request | 256 | `serve --max-texts` |
+| characters of a text in a request | 20,000 | `serve --max-characters` |
+| texts that wait for a model | 256 | `serve --queue` |
+| connections of a server | 900 | |
+| examples of a served model | 100,000 | |
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    kinds = sum(map(len, SECTIONS.values()))
+    return _HEAD % kinds + "".join(_section(title, cases) for title, cases in SECTIONS.items())
+
+
+def _section(title: str, cases: list[Case]) -> str:
+    is_http = any(case.request for case in cases)
+    rows = [("What is wrong", *(["Status"] if is_http else []), "What is said")]
+    rows.append(("---",) * len(rows[0]))
+    rows += [
+        (case.when, *([str(case.status)] if is_http else []), _quoted(case.says)) for case in cases
+    ]
+    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+    return f"\n## {title}\n\n" + "\n".join(lines) + "\n"
+
+
+def _quoted(part: str) -> str:
+    return f"… {part}" if part.endswith(".") else f"… {part} …"
+
+
+def _cell(text: str) -> str:
+    escaped = text if "`" in text else text.replace("[", "\\[").replace("<", "&lt;")
+    return escaped.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "errors.md").write_text(page(), "utf-8")
