@@ -189,9 +189,9 @@ def table(records: Sequence[Job]) -> str:
         "# Ranking Cranfield with few judged queries",
         "",
         "Written by `python -m benchmarks.ranking`: 1,400 abstracts; judged queries are drawn",
-        "from the first 100, and the other 125 are ranked. The mean over the draws of judged queries,",
-        "and the least and greatest nDCG@10; in how many draws the tuned and the pair view were kept.",
-        "With 0 judged queries an encoder is as it is (frozen).",
+        "from the first 100, and the other 125 are ranked. Means over the draws, the least and the",
+        "greatest nDCG@10, and in how many draws the tuned view and the pair view were kept. With",
+        "0 judged queries an encoder is as it is (frozen).",
         "",
         f"| | judged | {' | '.join(MEASURES.values())} | least to greatest | kept |"
         " nDCG@10 if the tuned view were always kept | and the pair view |",
@@ -237,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "judged": n,
                 "draw": draw,
                 "develop": chosen.develop,
-                "data": fingerprint(),
+                "data": data,
             }
             for n in counts
             for draw in range(chosen.draws if n else 1)

@@ -30,7 +30,7 @@ from cptuning.inference import (
     SupportSet,
 )
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
-from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, GraphEncoder, OnnxEncoder
+from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
 from cptuning.inference.ranking import RankingPredictor, SentenceEncoder, load_judged
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
@@ -259,7 +259,7 @@ _Settings = CPTuningSettings | RankingSettings
 
 def _encoder(
     folder: Path, layout: Layout, settings: _Settings, device: str, trainable: bool
-) -> "GraphEncoder | TextEncoder":
+) -> "EmbeddedEncoder | OnnxEncoder | TextEncoder":
     if (folder / ONNX_FILE).exists():
         return _onnx_encoder(folder / ONNX_FILE, layout, settings)
     needs_torch = device not in ("auto", "cpu") or (trainable and _has_torch())
