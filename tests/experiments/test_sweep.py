@@ -375,7 +375,7 @@ def test_workers_say_in_one_sentence_why_they_stopped(run, tmp_path, capfd):
 
 def test_transfer_starts_from_a_model_of_the_other_sets(request_for, run, data):
     request = request_for("transfer", datasets=("SST-2", "CR"), methods=(), steps=2)
-    said, files = run("transfer", datasets=("SST-2", "CR"), methods=(), steps=2)
+    _, files = run("transfer", datasets=("SST-2", "CR"), methods=(), steps=2)
     text = files["transfer.md"].read_text("utf-8")
     assert "Is it better to start from a model of the other tasks?" in text
     assert "4 examples, from other tasks" in text
