@@ -30,7 +30,7 @@ from cptuning.data.judgements import IdentifiedTexts, as_relevance
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import seed_of
 from cptuning.files.atomic import write_whole
-from cptuning.inference.ranking import RankingPredictor, with_tuned
+from cptuning.inference.ranked_documents import RankingPredictor, with_tuned
 from cptuning.inference.ranking_metrics import ndcg, recall, reciprocal_rank
 from cptuning.methods.ranking import JudgedVectors, fit_ranking, pair_view, tuned_view
 

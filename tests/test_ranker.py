@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import cptuning
 from cptuning import CPTuningRanker
 from cptuning.errors import CPTuningError
-from cptuning.inference.ranking import PairView, TunedView, with_tuned
+from cptuning.inference.ranked_documents import PairView, TunedView, with_tuned
 
 DOCUMENTS = {
     "tea": "how to brew green tea",

@@ -7,7 +7,7 @@ from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningRanker, TextClassifier
 from cptuning.files.places import as_path
-from cptuning.inference.ranking import RankingPredictor
+from cptuning.inference.ranked_documents import RankingPredictor
 from cptuning.storage import LoadedModel, load_model
 
 _LINES: dict[type[TextClassifier], str] = {

@@ -14,7 +14,7 @@ from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
 from cptuning.inference import SupportSet
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
-from cptuning.inference.ranking import (
+from cptuning.inference.ranked_documents import (
     RankedDocument,
     RankingPredictor,
     SentenceEncoder,

@@ -18,7 +18,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
-from cptuning.inference.ranking import RankingPredictor, SentenceEncoder
+from cptuning.inference.ranked_documents import RankingPredictor, SentenceEncoder
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout
 from cptuning.storage import ModelFacts, new_folder, write_common

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cptuning.data.judgements import Relevance
 from cptuning.inference.closed_form import DiscriminantAnalysis
-from cptuning.inference.ranking import PairView, TunedView, relations
+from cptuning.inference.ranked_documents import PairView, TunedView, relations
 from cptuning.inference.ranking_metrics import ndcg
 from cptuning.inference.support import FloatArray, IntArray
 from cptuning.methods.ranking_settings import RankingSettings

@@ -32,7 +32,7 @@ from cptuning.inference import (
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
-from cptuning.inference.ranking import RankingPredictor, SentenceEncoder, load_judged
+from cptuning.inference.ranked_documents import RankingPredictor, SentenceEncoder, load_judged
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.prompting import Layout

@@ -9,7 +9,7 @@ from cptuning.backbone.joined_views import unit
 from cptuning.data import Examples, LabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.inference import SupportSet
-from cptuning.inference.ranking import (
+from cptuning.inference.ranked_documents import (
     PairView,
     RankingPredictor,
     SentenceEncoder,
