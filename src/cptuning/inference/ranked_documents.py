@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -136,7 +137,7 @@ class RankingPredictor(EmbeddingPredictor):
     def rank(self, queries: Any, top_k: int = 10) -> list[list[RankedDocument]]:
         """The best documents for each query, best first."""
         examples = _queries(queries)
-        if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        if isinstance(top_k, bool) or not isinstance(top_k, Integral) or top_k < 1:
             raise CPTuningError(f"top_k is {top_k!r}: give a whole number of documents.")
         names, texts = self.label_space.decode(self.support.labels), self.support.examples.first
         return [

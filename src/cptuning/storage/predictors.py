@@ -140,7 +140,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         return predictor
     settings = facts.settings
     if isinstance(settings, RankingSettings):
-        return _ranker(folder, facts, layout, settings, device, trainable)
+        return _ranker(folder, facts, layout, settings, device)
     if not isinstance(settings, CPTuningSettings):
         raise ValueError(f"it is of the method {facts.method} and has no {HEAD_FILE}")
     support = _read_support(folder, layout.template.is_pair, facts.label_space)
@@ -173,10 +173,10 @@ def _ranker(
     layout: Layout,
     settings: RankingSettings,
     device: str,
-    trainable: bool,
 ) -> RankingPredictor:
+    """A ranker's encoder is never trained: what judgements teach stands beside it."""
     support = _read_support(folder, False, facts.label_space)
-    encoder = SentenceEncoder(_encoder(folder, layout, settings, device, trainable))
+    encoder = SentenceEncoder(_encoder(folder, layout, settings, device, trainable=False))
     width = encoder.embed(Examples(("a",))).shape[1]
     tuned, pair = load_judged(folder, width, settings.tuned_weight, settings.pair_weight)
     predictor = RankingPredictor(
