@@ -142,16 +142,16 @@ WRONG = [
     (({}, {}, {}), "There are no documents"),
     (({}, "a text", {}), "The documents are a single text"),
     (("a query", DOCUMENTS, {}), "The queries are a single text"),
-    (({}, {1.5: "x"}, {}), "The id 1.5 among the documents is a float"),
+    (({}, {1.5: "x"}, {}), "The id 1.5 among the documents is of type float"),
     (({}, [("a", "b")], {}), "The documents are pairs of texts"),
     ((QUERIES, DOCUMENTS, {"x": {"tea": 1}}), "The judged query 'x' is not among the queries"),
     ((QUERIES, DOCUMENTS, {"a": {"x": 1}}), "The document 'x', judged for the query 'a'"),
     ((QUERIES, DOCUMENTS, {"a": {"tea": "yes"}}), "is 'yes': give a number"),
     ((QUERIES, DOCUMENTS, {"a": {"tea": float("nan")}}), "is nan: give a number"),
-    ((QUERIES, DOCUMENTS, {"a": 3}), "The judgements of the query 'a' are a int"),
+    ((QUERIES, DOCUMENTS, {"a": 3}), "The judgements of the query 'a' are of type int"),
     ((QUERIES, DOCUMENTS, [("a", "tea")]), r"row 1 is \('a', 'tea'\): give \(query, document"),
     ((QUERIES, DOCUMENTS, [("a", "tea", 1), ("a", "tea", 2)]), "has two grades"),
-    ((QUERIES, DOCUMENTS, 7), "relevance is a int"),
+    ((QUERIES, DOCUMENTS, 7), "relevance is of type int"),
 ]
 
 

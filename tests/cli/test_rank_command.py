@@ -93,7 +93,7 @@ def test_a_query_without_a_ranking_counts_as_zero(run, model, files, tmp_path):
 
 BAD_FILES = {
     "qrels.txt": [
-        ("1 0 tea\n2 0\n", "line 2 has 2 columns"),
+        ("1 0 tea 1\n2 0\n", "line 2 has 2 columns"),
         ("1 0 tea good\n", "line 1: the grade 'good' is not a number"),
         ("7 0 tea 1\n", "judges none of the queries"),
         ("1 0 x 1\n", "The document 'x', judged for the query '1', is not among"),

@@ -35,7 +35,7 @@ class IdentifiedTexts:
         for name in texts:
             if type(name) not in (str, int):
                 raise CPTuningError(
-                    f"The id {name!r} among the {what} is a {type(name).__name__}: "
+                    f"The id {name!r} among the {what} is of type {type(name).__name__}: "
                     "use texts or whole numbers."
                 )
         return cls(tuple(texts), examples)
@@ -116,13 +116,13 @@ def _triples(relevance: Any) -> Iterable[tuple[Hashable, Hashable, Any]]:
                 yield from ((query, document, 1) for document in documents)
             else:
                 raise CPTuningError(
-                    f"The judgements of the query {query!r} are a {type(documents).__name__}: "
+                    f"The judgements of the query {query!r} are of type {type(documents).__name__}: "
                     "give {document: grade}, or a list of relevant documents."
                 )
         return
     if isinstance(relevance, str | bytes) or not isinstance(relevance, Iterable):
         raise CPTuningError(
-            f"relevance is a {type(relevance).__name__}: give {{query: {{document: grade}}}}, or "
+            f"relevance is of type {type(relevance).__name__}: give {{query: {{document: grade}}}}, or "
             "triples (query, document, grade)."
         )
     for number, row in enumerate(relevance, start=1):
