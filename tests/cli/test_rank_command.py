@@ -160,3 +160,9 @@ def test_a_classifier_is_no_ranker(run, tmp_path, films):
     result = run("rank", "search", tmp_path / "model", "tea")
     assert result.exit_code == 2
     assert "is not a ranker" in result.stderr
+
+
+def test_a_ranker_takes_no_labelled_examples(run, model, films):
+    result = run("add", model, films)
+    assert result.exit_code == 2
+    assert "is not a classifier, so it takes no labelled examples" in result.stderr

@@ -10,6 +10,7 @@ from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
 from cptuning.commands.tables import ColumnOptions, check_label_sets, labels_of
 from cptuning.data import Examples, Table, aligned, check_kind, is_multi_label
+from cptuning.errors import CPTuningError
 from cptuning.files.locks import changing
 from cptuning.inference import MultiLabelPredictor, Predictor
 
@@ -60,10 +61,15 @@ def add(
 
 def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
     """Write the model with the examples of a table; the result says what became of them."""
+    from cptuning.estimator import TextClassifier
     from cptuning.registry import load
     from cptuning.storage import check_place
 
     classifier = load(model)
+    if not isinstance(classifier, TextClassifier):
+        raise CPTuningError(
+            f"The model {model} is not a classifier, so it takes no labelled examples: fit it again."
+        )
     check_place(place)
     before = classifier.predictor_
     check_kind(table.examples, pairs=before.is_pair, path=file)

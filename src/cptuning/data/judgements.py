@@ -116,14 +116,15 @@ def _triples(relevance: Any) -> Iterable[tuple[Hashable, Hashable, Any]]:
                 yield from ((query, document, 1) for document in documents)
             else:
                 raise CPTuningError(
-                    f"The judgements of the query {query!r} are of type {type(documents).__name__}: "
-                    "give {document: grade}, or a list of relevant documents."
+                    f"The judgements of the query {query!r} are of type "
+                    f"{type(documents).__name__}: give {{document: grade}}, or a list of relevant "
+                    "documents."
                 )
         return
     if isinstance(relevance, str | bytes) or not isinstance(relevance, Iterable):
         raise CPTuningError(
-            f"relevance is of type {type(relevance).__name__}: give {{query: {{document: grade}}}}, or "
-            "triples (query, document, grade)."
+            f"relevance is of type {type(relevance).__name__}: give "
+            "{query: {document: grade}}, or triples (query, document, grade)."
         )
     for number, row in enumerate(relevance, start=1):
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 3:
