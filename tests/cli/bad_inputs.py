@@ -183,6 +183,9 @@ def workbook(*rows: list[Any]) -> Callable[[Path], None]:
 GOOD = [{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]
 SURROGATE = "\ud800"
 CSV = "text,label\na,x\nb,y\n"
+SETS = "text,label\na,x;y\nb,x\n"
+FLAGS = "text,x,y\na,1,1\nb,1,0\n"
+LISTS = jsonl({"text": "a", "label": ["x", "y"]}, {"text": "b", "label": ["x"]})
 LONG = "x" * 300
 NOISE = random.Random(0).randbytes(9999)
 
@@ -266,6 +269,30 @@ SECTIONS: dict[str, list[Case]] = {
         file("a weight that is NaN", "t.csv", "text,label,w\na,x,1\nb,y,nan\n", "sample_weight is nan in row 2: give numbers from 0 on.", "--weight w"),
         file("weights that are all zero", "t.csv", "text,label,w\na,x,0\nb,y,0\n", "All weights of examples are 0: give some of them more.", "--weight w"),
     ],
+    "Several labels per text": [
+        file("an empty separator", "t.csv", SETS, "--label-separator is empty: give what the labels are joined by, such as ';'.", "--label-separator ''"),
+        file("a separator where each text has one label", "t.csv", CSV, "each text has one label, none is joined by ';': leave --label-separator out, or give what joins them.", "--label-separator ';'"),
+        file("a separator and label columns", "t.csv", SETS, "--label-separator is for labels joined in one column, and --label-columns for one column per label: give one of them.", "--label-separator ';' --label-columns x,y"),
+        file("a label column and label columns", "t.csv", SETS, "--label is for one column of labels, and --label-columns for one column per label: give one of them.", "--label label --label-columns x,y"),
+        file("a label column that is named twice", "t.csv", FLAGS, "--label-columns is 'x,x': name each label's column once, separated by commas.", "--label-columns x,x"),
+        file("a label column that is not there", "t.csv", FLAGS, "has no column 'z' (its columns are 'text', 'x', 'y'): name the right one with --label-columns.", "--label-columns x,z"),
+        file("a label column with something else than 0 and 1", "t.csv", FLAGS + "c,2,0\n", "line 4: the label column 'x' has '2', write 1 for a text that has the label and 0 for one that does not.", "--label-columns x,y"),
+        file("lists of labels, of which none has any", "t.jsonl", jsonl({"text": "a", "label": []}), "No text has a label: give at least one of them some."),
+        file("a list of labels with a number in it", "t.jsonl", jsonl({"text": "a", "label": ["x", 3]}), "line 1: the label 3 is of type int, those before it are of type str: use one type for all labels."),
+        file("a list of labels with an empty one", "t.jsonl", jsonl({"text": "a", "label": ["x", " "]}), "line 1: a label of the list is empty, use texts or numbers."),
+        file("a list of lists of labels", "t.jsonl", jsonl({"text": "a", "label": [["x"]]}), "line 1: a label of the list is of type list, use texts or numbers."),
+        file("half a surrogate pair in a list of labels", "t.jsonl", jsonl({"text": "a", "label": [SURROGATE]}), "line 1: a label of the list contains half of a surrogate pair, which is not valid, use texts or numbers."),
+        file("a single label among lists", "t.jsonl", jsonl({"text": "a", "label": ["x"]}, GOOD[1]), "line 2: the label is a single label, those before it are lists: give each text a list of labels, or each text one label."),
+        file("a list among single labels", "t.jsonl", jsonl(GOOD[0], {"text": "b", "label": ["y"]}), "line 2: the label is a list, those before it are single labels: give each text a list of labels, or each text one label."),
+        file("lists of labels for a rival", "t.jsonl", LISTS, "The method fine-tuning answers one label per text, but label sets were given: use method cp-tuning.", "--method fine-tuning"),
+        file("class weights for lists of labels", "t.jsonl", LISTS, "class_weight is for one label per text: weight examples with sample_weight instead.", "--class-weight balanced"),
+        file("a prior for lists of labels", "t.jsonl", LISTS, "class_prior is for one label per text: leave it out.", "--class-prior x=0.5,y=0.5"),
+        file("single labels in a dev file beside lists", "t.jsonl", LISTS, "has label sets: tell how the file holds them with --label-separator or --label-columns.", "--dev @films"),
+        command("lists of labels in a dev file beside single labels", f"{FIT} --dev @/dev.jsonl", "has one label per text: give each text one label.", files={"dev.jsonl": LISTS}),
+        command("lists of labels in a dev file with an unknown one", "fit @/t.jsonl --output @/out --dev @/dev.jsonl", "line 1: the label 'odd' does not occur in", files={"t.jsonl": LISTS, "dev.jsonl": jsonl({"text": "a", "label": ["odd"]})}),
+        command("lists of labels for a model of classes", "add @model @/t.jsonl", "has label sets, but the model has one label per text: give each text one label.", files={"t.jsonl": LISTS}),
+        command("a separator for a model of classes", "predict @model @films --label-separator ';'", "The model gives one label per text: leave --label-separator out."),
+    ],
     "Options of fit": [
         option("--method magic", "There is no method 'magic': use one of"),
         option("--preset magic", "There is no preset 'magic': choose one of"),
@@ -321,9 +348,10 @@ SECTIONS: dict[str, list[Case]] = {
         option("--task SST-2", "--task is for methods with label words, and cp-tuning has none: leave it out, or choose another --method."),
         option("--method pet --task magic", "There is no task 'magic' among the prompts: use one of"),
         option("--method pet --task SST-2", "The task SST-2 has no word for the label 'bad': give one for each of bad, good."),
-        option("--unknown-threshold far", "--unknown-threshold is 'far': give auto, or a similarity between -1 and 1."),
-        option("--unknown-threshold 2", "--unknown-threshold is '2': give auto, or a similarity between -1 and 1."),
-        option("--unknown-threshold nan", "--unknown-threshold is 'nan': give auto, or a similarity between -1 and 1."),
+        option("--unknown-threshold far", "--unknown-threshold is 'far': give auto, a similarity between -1 and 1, or a target such as 'error<=0.05'."),
+        option("--unknown-threshold 2", "--unknown-threshold is '2': give auto, a similarity between -1 and 1, or a target such as 'error<=0.05'."),
+        option("--unknown-threshold nan", "--unknown-threshold is 'nan': give auto, a similarity between -1 and 1, or a target such as 'error<=0.05'."),
+        option("--unknown-threshold error<=2", "'error<=2' can't be a target: the share of wrong answers must be between 0 and 1, as in \"error<=0.05\"."),
         option("--unknown-threshold auto --validation none --set steps=1", "unknown_threshold=\"auto\" needs held-out examples: give a dev set, or leave validation at \"cross-fit\"."),
         option("--class-weight heavy", "--class-weight is 'heavy': write LABEL=NUMBER for each label, such as a=0.2,b=0.8."),
         option("--class-weight odd=2", "class_weight names 'odd', which is not a label."),
@@ -453,6 +481,7 @@ SECTIONS: dict[str, list[Case]] = {
         folder("a length of 0", facts("layout", "max_length", 0), "is damaged (layout.max_length is 0, not a whole number between 1 and 1048576): save the model again."),
         folder("a checkpoint folder", facts("parameters", "checkpoint_dir", "/"), "is damaged (it sets the parameter checkpoint_dir, which is for whoever runs the model to choose): save the model again."),
         folder("a parameter that does not exist", facts("parameters", "magic", 1), "is damaged (cp-tuning does not take this parameter: CPTuningClassifier.__init__() got an unexpected keyword argument 'magic'.): save or copy it again.", "add @/model @pairs"),
+        folder("label sets in a strange notation", facts("training", "label_cells", {"separator": "", "columns": []}), "is damaged (training.label_cells is not how a file holds label sets): save the model again."),
         folder("a training without a seed", without("training", "seed"), "is damaged (training.seed is missing): save the model again."),
         folder("no tokenizer", lacking("tokenizer.json"), "is damaged (tokenizer.json: No such file or directory): save or copy it again."),
         folder("a tokenizer that is not JSON", holding("tokenizer.json", "{"), "is damaged"),
@@ -536,7 +565,10 @@ SECTIONS: dict[str, list[Case]] = {
         python("CPTuningClassifier(checkpoint_seconds=-1).fit(texts, labels)", "checkpoint_seconds is -1: give a number of seconds."),
         python("CPTuningClassifier(class_weight=5).fit(texts, labels)", "class_weight is 5: give \"balanced\", or a dictionary from labels to numbers."),
         python("CPTuningClassifier(class_prior='a').fit(texts, labels)", "class_prior is 'a': give a dictionary from labels to shares, or 2 numbers, one for each class."),
-        python("CPTuningClassifier(unknown_threshold='far').fit(texts, labels)", "unknown_threshold is 'far': give a similarity, a number, \"auto\" or None."),
+        python("CPTuningClassifier(unknown_threshold='far').fit(texts, labels)", "unknown_threshold is 'far': give a similarity, a number, \"auto\", a target such as \"error<=0.05\", or None."),
+        python("CPTuningClassifier(unknown_threshold='error<=0.1', class_prior=[0.5, 0.5]).fit(texts, labels)", "A target for unknown_threshold is met on texts like the examples, and class_prior says that the texts are others: leave one of them out."),
+        python("CPTuningClassifier(long_texts='middle').fit(texts, labels)", "long_texts is 'middle': choose one of 'truncate', 'windows'."),
+        python("CPTuningClassifier(most_windows=0).fit(texts, labels)", "most_windows is 0: it must be between 1 and 1024."),
         python("CPTuningClassifier(unknown_threshold=0.5).fit(texts, ['unknown', 'x'])", "A class is called 'unknown', which is the answer to texts far from everything: rename it, or leave unknown_threshold out."),
         python("CPTuningClassifier(inference='knn').fit(texts, [['x'], ['y']])", "inference is 'knn', which answers one label per text: leave it out, label sets are answered in closed form."),
         python("CPTuningClassifier(class_weight='balanced').fit(texts, [['x'], ['y']])", "class_weight is for one label per text: weight examples with sample_weight instead."),

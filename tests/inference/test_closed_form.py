@@ -1,6 +1,7 @@
 """Linear discriminant analysis, against matrix inverses and refits."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -320,6 +321,8 @@ def test_a_class_without_examples_is_never_the_answer(data, names):
 
 class Given:
     """An encoder of texts that are seeds."""
+
+    layout = SimpleNamespace(windows=1)
 
     def embed(self, examples):
         return np.concatenate([unit_rows(1, 12, int(text)) for text in examples]).astype(np.float32)

@@ -1,6 +1,7 @@
 """Answers and their reasons, with an encoder whose vectors are known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,8 @@ ANGLES = {
 
 class Compass:
     """An encoder on the circle: a text is an angle."""
+
+    layout = SimpleNamespace(windows=1)
 
     def embed(self, examples):
         texts = examples.first if examples.second is None else examples.second
@@ -186,7 +189,7 @@ def test_evidence_labels_are_plain_values():
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_no_evidence_can_not_be_asked_for(k):
-    with pytest.raises(CPTuningError, match=f"k is {k}: ask for at least one neighbour"):
+    with pytest.raises(CPTuningError, match=f"k is {k}: give a whole number"):
         predictor().explain(["north"], k=k)
 
 

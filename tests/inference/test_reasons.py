@@ -1,5 +1,7 @@
 """The reasons shown are those of the answer that was given, whatever the inference."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ CLASSES = LabelSpace(("a", "b", "c", "d"))
 
 class Written:
     """An encoder of texts that are their own vectors."""
+
+    layout = SimpleNamespace(windows=1)
 
     def embed(self, examples):
         rows = [[float(number) for number in text.split()[:2]] for text in examples.first]
@@ -86,5 +90,5 @@ def test_a_class_direction_may_win_over_a_nearer_example():
 @pytest.mark.parametrize("k", [0, -1])
 def test_no_reasons_can_not_be_asked_for(k):
     predictor = predictor_of([((1.0, 0.0), 0)], "knn")
-    with pytest.raises(Exception, match="ask for at least one neighbour"):
+    with pytest.raises(Exception, match="give a whole number of examples, at least 1"):
         predictor.explain([written((1.0, 0.0))], k=k)

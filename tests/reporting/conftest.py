@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ KNOWN = {"north": 90, "east": 0, "south": -90}
 class CircleEncoder:
     """Places texts by the number in them."""
 
-    layout = None
+    layout = SimpleNamespace(windows=1)
 
     def embed(self, examples: Examples) -> np.ndarray:
         degrees = np.array([float(text.split()[0]) for text in examples.first])
@@ -58,6 +59,7 @@ def facts() -> dict[str, object]:
         "layout": {"template": "{a} it is [MASK]"},
         "temperature": 0.5,
         "unknown_threshold": None,
+        "least_confidence": None,
         "training": {
             "examples": dict.fromkeys(KNOWN, 1),
             "validation": "none",

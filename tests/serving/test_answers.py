@@ -165,3 +165,22 @@ def test_the_metrics_tell_what_happened(server):
     assert server.metric('cptuning_queue_rows{model="films"}') == 0
     kind = server.get("/metrics").headers["content-type"]
     assert kind.startswith("text/plain; version=")
+
+
+def test_label_sets_are_the_models_own(server, loaded, start, tiny, tmp_path):
+    from cptuning import CPTuningClassifier
+
+    options = {"steps": 0, "inference": "lda", "centred": False, "verbose": False}
+    fitted = CPTuningClassifier(tiny("bert"), **options).fit(TEXTS, ["good"] * 3 + ["bad"] * 3)
+    fitted.save(tmp_path / "instant")
+    own = start(tmp_path / "instant")
+    for coverage in (0.5, 0.9):
+        answer = own.post("/predict", {"texts": QUERIES, "coverage": coverage})
+        found = [prediction["label_set"] for prediction in answer.json["predictions"]]
+        assert found == fitted.predict_set(QUERIES, coverage)
+    assert own.post("/predict", {"texts": QUERIES[0]}).json["predictions"][0]["label_set"] is None
+    refused = server.post("/predict", {"texts": QUERIES, "coverage": 0.9})
+    assert refused.status == 409
+    assert "no held-out answers" in refused.json["error"]
+    for wrong in (0, 1, "0.9", True):
+        assert server.post("/predict", {"texts": "a", "coverage": wrong}).status == 422

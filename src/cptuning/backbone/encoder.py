@@ -19,7 +19,14 @@ from cptuning.backbone.loading import Backbone, Pooling, load_backbone, quiet_tr
 from cptuning.backbone.sentence_folder import write_sentence_modules
 from cptuning.data import Examples
 from cptuning.files.tensors import save_tensors, verify_tensors
-from cptuning.prompting import Batch, Encoding, Layout, collate, token_budget_batches
+from cptuning.prompting import (
+    Batch,
+    Encoding,
+    Layout,
+    all_windows,
+    collate,
+    token_budget_batches,
+)
 
 # The tokens of a batch, padding included: enough to fill two cores, or a GPU.
 TOKEN_BUDGET = {"cpu": 512, "cuda": 65536}
@@ -99,10 +106,21 @@ class TextEncoder:
         return read
 
     def _read(self, encodings: Sequence[Encoding]) -> Tensor:
-        return self.in_batches(encodings, self.module.read)
+        """The features of each example's sequences; of a long text, the mean over its windows."""
+        windows, first = all_windows(encodings)
+        read = self.in_batches(windows, self.module.read)
+        if len(windows) == len(encodings):
+            return read
+        counts = np.diff([*first, len(windows)])
+        places = torch.as_tensor(np.repeat(np.arange(len(first)), counts)).to(read.device)
+        sums = read.new_zeros(len(first), *read.shape[1:]).index_add_(0, places, read)
+        return sums / torch.as_tensor(counts).to(sums)[:, None, None]
 
     def _features(self, encodings: Sequence[Encoding]) -> Tensor:
         """The features, one row per example, in their order."""
+        if any(encoding.windows for encoding in encodings):
+            with torch.no_grad():
+                return self.module.joined(self._read(encodings))
         return self.in_batches(encodings, self.module.outputs)
 
     def in_batches(

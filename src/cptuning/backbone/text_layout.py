@@ -40,6 +40,7 @@ def layout_for(
     masks: int = 1,
     text_prefix: str = "",
     sentences: bool = False,
+    windows: int = 1,
 ) -> Layout:
     """The layout of a backbone's tokenizer; no longer than the model can read."""
     return Layout(
@@ -52,4 +53,5 @@ def layout_for(
         masks=masks,
         text_prefix=text_prefix,
         sentences=sentences,
+        windows=windows,
     )

@@ -31,6 +31,7 @@ class PredictionJob:
     neighbours: int = 0
     text: str | None = None
     text_b: str | None = None
+    coverage: float | None = None
     label_separator: str | None = None
     """What joins the labels of a text that has several; without it they are lists."""
 
@@ -76,7 +77,9 @@ def predict_on_ray(job: PredictionJob, workers: int, advance: Callable[[int], No
 
 def columns_of(predictor: Predictor, job: PredictionJob) -> PredictionColumns:
     """What is added to the rows, with a clear error if it can't be."""
-    return PredictionColumns(predictor, job.probabilities, job.neighbours, job.label_separator)
+    return PredictionColumns(
+        predictor, job.probabilities, job.neighbours, job.coverage, job.label_separator
+    )
 
 
 def _options(job: PredictionJob) -> dict[str, Any]:
@@ -168,7 +171,7 @@ class BlockPredictor:
     def _columns(self, arrow: Any, answer: dict[str, Any]) -> dict[str, Any]:
         """The types of the added columns, which are the same in every block."""
         labels = list(self.predictor.label_space.classes)
-        if self.predictor.unknown_threshold is not None:
+        if self.predictor.answers_unknown:
             labels.append(UNKNOWN)
         kinds = {type(label) for label in labels}
         label_kind = arrow.array(labels).type if len(kinds) == 1 else arrow.string()
@@ -177,6 +180,8 @@ class BlockPredictor:
             label_kind = arrow.string() if is_joined else arrow.list_(label_kind)
 
         def kind(name: str) -> Any:
+            if name == "prediction_set":
+                return arrow.list_(label_kind)
             if name == "prediction" or name.endswith("_label"):
                 return label_kind
             is_number = name == "confidence" or name.startswith("p_") or "_similarity" in name

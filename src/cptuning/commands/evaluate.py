@@ -124,7 +124,9 @@ def print_evaluation(evaluation: Evaluation) -> None:
         )
     unknown = int((~evaluation.answered).sum())
     if unknown:
-        rows.append(("unknown", str(unknown), "texts unlike every example"))
+        is_unsure = evaluation.predictor.least_confidence is not None
+        why = "the answer is not sure enough" if is_unsure else "texts unlike every example"
+        rows.append(("unknown", str(unknown), why))
     print_table(rows)
     typer.echo()
     _print_scores("class", confusion.by_class())

@@ -131,6 +131,7 @@ def _reasons(reasons: Reasons) -> dict[str, Any]:
     return {
         "neighbours": [_example(example) for example in reasons],
         "against": None if reasons.against is None else _example(reasons.against),
+        **({} if reasons.passage is None else {"passage": reasons.passage}),
     }
 
 

@@ -20,6 +20,7 @@ from cptuning.commands.tables import (
 from cptuning.data import Table, aligned, check_kind, label_parts, read_table
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
+from cptuning.inference import Rejection
 from cptuning.reporting.evaluation import overlap
 from cptuning.reporting.formatting import format_duration, format_interval, format_percent
 from cptuning.reporting.metrics import wilson_interval
@@ -275,8 +276,8 @@ def _stopped(checkpoints: Path) -> str:
     return "Stopped before the first checkpoint: nothing was written."
 
 
-# What a fit states that began without training.
-_COMPARED = ("instant_accuracy", "kept")
+# What a fit states that began without training, or has a target for its errors.
+_COMPARED = ("instant_accuracy", "kept", "rejection")
 
 
 def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
@@ -323,6 +324,8 @@ def _print(result: dict[str, Any]) -> None:
             f"{result['validation']}; always the most frequent class: "
             f"{format_percent(held_out['majority'])})."
         )
+    if result.get("rejection") is not None:
+        typer.echo(Rejection(**result["rejection"]).sentence())
     if result.get("kept") == "instant":
         typer.echo("Held-out answers prefer the model without training: it was kept.")
     if "search" in result:

@@ -53,8 +53,15 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         *((title, str(value)) for title, value in search.items()),
         ("steps", str(training["best_step"])),
         ("seed", str(training["seed"])),
-        ("unknown below", "never" if threshold is None else f"a similarity of {threshold:.3f}"),
+        ("unknown below", _unknown_below(threshold, facts["least_confidence"])),
         *([] if lead is None else [("looks again at", f"leads below {lead:.4f}")]),
         *((name, str(value)) for name, value in facts["settings"].items() if name != "template"),
         ("versions", ", ".join(f"{p} {v}" for p, v in facts["versions"].items())),
     ]
+
+
+def _unknown_below(similarity: float | None, confidence: float | None) -> str:
+    """What makes a text "unknown"."""
+    if confidence is not None:
+        return f"a confidence of {100 * confidence:.1f} %"
+    return "never" if similarity is None else f"a similarity of {similarity:.3f}"

@@ -10,6 +10,7 @@ import typer
 
 from cptuning.backbone.catalogue import NAMES
 from cptuning.errors import CPTuningError
+from cptuning.inference.rejection import error_target
 from cptuning.settings import LARGEST_SEED
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
@@ -85,8 +86,9 @@ Seed = Annotated[
 UnknownThreshold = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|NUMBER",
-        help='Answer "unknown" if the similarity to every example is below this; auto chooses it.',
+        metavar="auto|NUMBER|TARGET",
+        help='Answer "unknown" if the similarity to every example is below this; auto chooses it. '
+        "A target such as 'error<=0.05' answers as many texts as it can with at most 5 % errors.",
     ),
 ]
 ClassPrior = Annotated[
@@ -220,14 +222,16 @@ def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:
-    """The parameter ``unknown_threshold``, if it is given: "auto" or a similarity.
+    """The parameter ``unknown_threshold``, if it is given: "auto", a similarity or a target.
 
     >>> parse_threshold("auto"), parse_threshold("0.4"), parse_threshold(None)
     ({'unknown_threshold': 'auto'}, {'unknown_threshold': 0.4}, {})
+    >>> parse_threshold("error<=0.05")
+    {'unknown_threshold': 'error<=0.05'}
     """
     if given is None:
         return {}
-    if given == "auto":
+    if given == "auto" or error_target(given) is not None:
         return {"unknown_threshold": given}
     try:
         threshold = float(given)
@@ -235,7 +239,8 @@ def parse_threshold(given: str | None) -> dict[str, Any]:
         threshold = float("nan")
     if not -1 <= threshold <= 1:
         raise CPTuningError(
-            f"--unknown-threshold is {given!r}: give auto, or a similarity between -1 and 1."
+            f"--unknown-threshold is {given!r}: give auto, a similarity between -1 and 1, or a "
+            "target such as 'error<=0.05'."
         )
     return {"unknown_threshold": threshold}
 

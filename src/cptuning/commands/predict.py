@@ -50,6 +50,14 @@ def predict(
             help="Add columns with the K nearest examples of the predicted class.",
         ),
     ] = 0,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Add a column with a set of labels that has the right one with this probability, "
+            "such as 0.9.",
+        ),
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The format of stdin and stdout: csv, tsv or jsonl."),
@@ -100,7 +108,9 @@ def predict(
         _require_folders(file, output, format)
         # Workers have their own working directories.
         folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
-        job = PredictionJob(*folders, probabilities, neighbours, text, text_b, label_separator)
+        job = PredictionJob(
+            *folders, probabilities, neighbours, text, text_b, coverage, label_separator
+        )
         _predict_on_ray(job, workers, quiet, as_json)
         return
     if runner != "local" or workers > 1:
@@ -120,7 +130,7 @@ def predict(
         shares = options.parse_by_label("--class-prior", class_prior)
         predictor = predictor.with_class_prior(shares)
     separator = _separator(loaded, label_separator, table_format(output, outof))
-    answers = PredictionColumns(predictor, probabilities, neighbours, separator)
+    answers = PredictionColumns(predictor, probabilities, neighbours, coverage, separator)
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     n_rows = 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cptuning.methods.fit_result import FitResult
     from cptuning.methods.instant import InstantTraining
     from cptuning.methods.training import LabelledExamples, Split, Training
+    from cptuning.prompting import Layout
 
 Array = np.ndarray[Any, Any]
 
@@ -157,7 +158,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         else:
             fitted = self.learner_class().fit_result(training)
         label_space, split = training.label_space, training.split
-        _warn_of_shortened(fitted.task.encodings, fitted.task.layout.max_length)
+        _warn_of_shortened(fitted.task.encodings, fitted.task.layout)
         self._keep(fitted, label_space)
         dev, more = split.dev, split.unlabeled
         self.training_ = {
@@ -289,6 +290,8 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             held_out.temperature if held_out else settings.temperature,
             self._threshold(held_out),
         )
+        if held_out is not None and held_out.labels.ndim == 1:
+            self.predictor_ = self.predictor_.with_conformal(held_out.conformal)
 
     def _validated_by(self, fitted: "FitResult[Any]", dev: "LabelledExamples | None") -> str:
         """Where the held-out answers come from."""
@@ -309,6 +312,14 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Scores:
         """The probability of each class, one row per text, columns as in ``classes_``."""
         return self._fitted().predict_proba(X)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> list[list[Any]]:
+        """For each text, a list of labels that has the right one with this probability.
+
+        The lists are as short as the held-out answers of ``fit`` allow (conformal prediction); the
+        likeliest label comes first. The promise is for texts like the training examples.
+        """
+        return self._fitted().predict_set(X, coverage)
 
     def decision_function(self, X: Any) -> Scores:
         """The class scores before calibration: votes, similarities or logits, a column per class.
@@ -372,14 +383,15 @@ def _dev_data(
     )
 
 
-def _warn_of_shortened(encodings: Any, max_length: int) -> None:
+def _warn_of_shortened(encodings: Any, layout: "Layout") -> None:
     shortened = sum(encoding.shortened for encoding in encodings)
     if shortened:
         _log.warning(
-            "%d of %d texts are longer than max_length=%d tokens: their ends are not read.",
+            "%d of %d texts are longer than %smax_length=%d tokens: their ends are not read.",
             shortened,
             len(encodings),
-            max_length,
+            f"{layout.windows} windows of " if layout.windows > 1 else "",
+            layout.max_length,
         )
 
 

@@ -1,7 +1,8 @@
 """The scikit-learn face of CP-Tuning: fit, predict, explain, add examples, save."""
 
+import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -14,19 +15,39 @@ from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.parameters import described
-from cptuning.inference import UNKNOWN, EmbeddingPredictor, MultiLabelPredictor, threshold_for
+from cptuning.inference import (
+    UNKNOWN,
+    EmbeddingPredictor,
+    MultiLabelPredictor,
+    Rejection,
+    error_target,
+    threshold_for,
+)
+from cptuning.inference.predictor import PRIOR_AND_TARGET
 from cptuning.methods.cp_tuning_settings import PRESETS, CPTuningSettings, settings_for
 
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
     from cptuning.methods.fit_result import FitResult
-    from cptuning.methods.training import Split
+    from cptuning.methods.instant import InstantTraining
+    from cptuning.methods.training import Split, Training
     from cptuning.training import Callback
 
 
+_log = logging.getLogger("cptuning")
+
 # What of a model that is not trained can be set.
-_READING = ("template", "max_length", "features", "pooling", "sentence_weight", "index")
+_READING = (
+    "template",
+    "max_length",
+    "features",
+    "pooling",
+    "sentence_weight",
+    "index",
+    "long_texts",
+    "most_windows",
+)
 
 
 @described
@@ -59,9 +80,12 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     presets = PRESETS
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = TextClassifier.own_parameters | {
         "unknown_threshold": (
-            "float, 'auto' or None",
+            "float, 'auto', 'error<=SHARE' or None",
             'A similarity between -1 and 1 below which a text is "unknown"; "auto", the one that '
-            "refuses one in twenty of the held-out examples; or None, which refuses nothing.",
+            "refuses one in twenty of the held-out examples; a target such as "
+            '"error<=0.05", by which as many texts are answered as held-out answers allow if at '
+            "most this share of the answers may be wrong, with 90 % certainty; or None, which "
+            "refuses nothing.",
         ),
         "class_prior": (
             "dict, array-like or None",
@@ -82,7 +106,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         *,
         validation: Literal["cross-fit", "none"] = "cross-fit",
         folds: int = 2,
-        unknown_threshold: float | Literal["auto"] | None = None,
+        unknown_threshold: float | str | None = None,
         device: str = "auto",
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
         verbose: bool = True,
@@ -128,6 +152,8 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         index: str | None = None,
         instant_first: bool | None = None,
         chunk_size: int | None = None,
+        long_texts: str | None = None,
+        most_windows: int | None = None,
         temperature: float | None = None,
     ) -> None:
         # scikit-learn's rule: store what was given under its own name, and look at it in fit.
@@ -148,27 +174,48 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
 
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
         super()._keep(fitted, label_space)
+        self.rejection_: Rejection | None = None
         if isinstance(self.predictor_, MultiLabelPredictor):
             if fitted.held_out is not None:
                 self.predictor_ = self.predictor_.calibrated(fitted.held_out.calibration)
             return
         self.predictor_ = self.predictor_.with_class_prior(self.class_prior)
+        if (target := error_target(self.unknown_threshold)) is not None:
+            assert fitted.held_out is not None  # _threshold saw to it.
+            found = fitted.held_out.rejection(target)
+            self.rejection_ = found
+            self.predictor_ = replace(self.predictor_, least_confidence=found.threshold)
+            if found.answered == 0:
+                _log.warning(found.sentence())
+
+    def fit_prepared(self, training: "Training[Any] | InstantTraining") -> Self:
+        """Fit what ``prepare`` gave."""
+        super().fit_prepared(training)
+        if self.rejection_ is not None:
+            self.training_["rejection"] = asdict(self.rejection_)
+        return self
 
     def _data(
         self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any, sample_weight: Any
     ) -> "tuple[LabelSpace, Split]":
         label_space, split = super()._data(X, y, X_dev, y_dev, unlabeled, sample_weight)
         if (
-            self.unknown_threshold == "auto"
+            self._needs_held_out
             and split.dev is None
             and self.validation == "none"
             and not self._settings(split.train.examples, label_space).leaves_one_out
         ):
             raise CPTuningError(
-                'unknown_threshold="auto" needs held-out examples: '
+                f'unknown_threshold="{self.unknown_threshold}" needs held-out examples: '
                 'give a dev set, or leave validation at "cross-fit".'
             )
         return label_space, split
+
+    @property
+    def _needs_held_out(self) -> bool:
+        """Whether held-out examples choose the threshold."""
+        threshold = self.unknown_threshold
+        return threshold == "auto" or error_target(threshold) is not None
 
     def _settings_on(
         self, backbone: "Backbone", settings: Any, examples: Examples, label_space: LabelSpace
@@ -209,10 +256,13 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         as_class_prior(self.class_prior, label_space)
         threshold: Any = self.unknown_threshold
         is_similarity = isinstance(threshold, Real) and isfinite(float(threshold))
-        if not (threshold is None or threshold == "auto" or is_similarity):
+        if not (threshold is None or self._needs_held_out or is_similarity):
             raise CPTuningError(
-                f'unknown_threshold is {threshold!r}: give a similarity, a number, "auto" or None.'
+                f'unknown_threshold is {threshold!r}: give a similarity, a number, "auto", a '
+                'target such as "error<=0.05", or None.'
             )
+        if self.class_prior is not None and error_target(threshold) is not None:
+            raise CPTuningError(PRIOR_AND_TARGET)
         if self.unknown_threshold is not None and UNKNOWN in label_space.classes:
             raise CPTuningError(
                 f"A class is called {UNKNOWN!r}, which is the answer to texts far from everything: "
@@ -235,18 +285,22 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             )
 
     def _settings(self, examples: Examples, label_space: LabelSpace) -> Any:
+        if self.long_texts == "windows" and examples.is_pair:
+            raise CPTuningError(
+                'long_texts is "windows", which is for single texts: leave it out for pairs.'
+            )
         return _answering(super()._settings(examples, label_space), label_space)
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
-        threshold: float | Literal["auto"] | None = self.unknown_threshold
-        if threshold != "auto":
-            return threshold
+        threshold: Any = self.unknown_threshold
+        if not self._needs_held_out:
+            return None if threshold is None else float(threshold)
         if held_out is None:  # _data saw to it that there could be answers.
             raise CPTuningError(
                 "Every class has a single example, so none can be left out to find "
-                'unknown_threshold="auto": add examples, give a dev set, or give a similarity.'
+                f'unknown_threshold="{threshold}": add examples, give a dev set, or a similarity.'
             )
-        return threshold_for(held_out.familiarity)
+        return None if threshold != "auto" else threshold_for(held_out.familiarity)
 
 
 def _answering(settings: CPTuningSettings, label_space: LabelSpace) -> CPTuningSettings:

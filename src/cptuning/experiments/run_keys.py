@@ -89,6 +89,8 @@ CHANGES: tuple[SettingsChange, ...] = (
     AddedSetting("sentence_weight", neutral=0.0),
     AddedSetting("instant_first", neutral=False),
     AddedSetting("most_steps", neutral=1000),
+    AddedSetting("long_texts", neutral="truncate"),
+    AddedSetting("most_windows", neutral=32),  # It means nothing where texts are truncated.
 )
 
 

@@ -20,7 +20,7 @@ from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.ranked_documents import RankingPredictor, SentenceEncoder
 from cptuning.inference.support import FloatArray
-from cptuning.prompting import Encoding, Layout
+from cptuning.prompting import Encoding, Layout, all_windows
 from cptuning.storage import ModelFacts, new_folder, write_common
 
 if TYPE_CHECKING:
@@ -130,4 +130,4 @@ def calibration_samples(layout: Layout, examples: Examples) -> list[Encoding]:
     joined = Examples(
         (" ".join(some.first),), None if some.second is None else (" ".join(some.second),)
     )
-    return [*layout.encode(some), *layout.encode(joined)]
+    return all_windows([*layout.encode(some), *layout.encode(joined)])[0]

@@ -7,6 +7,7 @@ from cptuning.inference.calibration import (
     softmax,
     uncertainty,
 )
+from cptuning.inference.conformal import ConformalSets
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import (
     auroc,
@@ -27,6 +28,7 @@ from cptuning.inference.predictor import (
     SecondLook,
 )
 from cptuning.inference.reasons import Evidence, Reasons
+from cptuning.inference.rejection import Rejection, error_target, rejection
 from cptuning.inference.scoring import Inference, class_scores, knn_votes, prototypes
 from cptuning.inference.suggestion import Suggestion, suggested, suggestions
 from cptuning.inference.support import SupportSet
@@ -34,6 +36,7 @@ from cptuning.inference.support import SupportSet
 __all__ = [
     "UNKNOWN",
     "ApproximateIndex",
+    "ConformalSets",
     "EmbeddingPredictor",
     "Encoder",
     "Evidence",
@@ -46,12 +49,14 @@ __all__ = [
     "MultiLabelPredictor",
     "Predictor",
     "Reasons",
+    "Rejection",
     "Scorer",
     "SecondLook",
     "Suggestion",
     "SupportSet",
     "auroc",
     "class_scores",
+    "error_target",
     "expected_calibration_error",
     "familiarity",
     "familiarity_of_examples",
@@ -59,6 +64,7 @@ __all__ = [
     "knn_votes",
     "log_loss",
     "prototypes",
+    "rejection",
     "softmax",
     "suggested",
     "suggestions",

@@ -93,11 +93,13 @@ class EmbeddedEncoder(GraphEncoder):
 
     @classmethod
     def untrained(
-        cls, template: Template, max_length: int, sentence_weight: float | None
+        cls, template: Template, max_length: int, sentence_weight: float | None, windows: int = 1
     ) -> "EmbeddedEncoder":
         """The package's own backbone."""
         backbone = PackedBackbone()
-        layout = layout_for(backbone, template, max_length, sentences=sentence_weight != 0)
+        layout = layout_for(
+            backbone, template, max_length, sentences=sentence_weight != 0, windows=windows
+        )
         return cls(layout, EncoderFiles(backbone.folder), sentence_weight)
 
     @classmethod
@@ -133,8 +135,16 @@ class EmbeddedEncoder(GraphEncoder):
                 f"{self._files.backbone} has changed since it was loaded: load the model again."
             )
 
+    def _in_words(self, encoding: Encoding) -> Encoding:
+        """The same with the words that prompt vectors stand for."""
+        return replace(encoding, ids=self._words[encoding.ids])
+
     def read_encodings(self, encodings: Sequence[Encoding]) -> FloatArray:
         """What is read for each example, before it is joined: (examples, sequences, numbers)."""
         if self._graph.prompts is None:
-            encodings = [replace(encoding, ids=self._words[encoding.ids]) for encoding in encodings]
+            encodings = [
+                replace(self._in_words(encoding), windows=tuple(map(self._in_words, more)))
+                for encoding in encodings
+                for more in (encoding.windows,)
+            ]
         return super().read_encodings(encodings)[..., : len(self.views.centre)]

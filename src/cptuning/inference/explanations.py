@@ -9,6 +9,7 @@ from cptuning.data.examples import one_line
 from cptuning.inference.reasons import Evidence, Reasons
 
 _LONGEST = 120
+_LONGEST_PASSAGE = 500
 
 
 class Explanations(list[Reasons]):
@@ -134,6 +135,8 @@ def _because(label: Any, confidence: float | None, reasons: Reasons) -> list[str
     ]
     if reasons.against is not None:
         lines.insert(-1, "  although this is even nearer")
+    if reasons.passage is not None:
+        lines.append(f"  decided by the passage: {one_line(reasons.passage, _LONGEST_PASSAGE)}")
     return [head, *lines]
 
 
@@ -145,9 +148,13 @@ def _table(reasons: Reasons) -> str:
             "</td></tr>",
             _row(reasons.against),
         ]
+    decided = ""
+    if reasons.passage is not None:
+        passage = escape(one_line(reasons.passage, _LONGEST_PASSAGE))
+        decided = f'<p dir="auto">decided by the passage: <i>{passage}</i></p>'
     return (
         "<table><thead><tr><th>similarity</th><th>label</th><th>example</th></tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f"<tbody>{''.join(rows)}</tbody></table>{decided}"
     )
 
 

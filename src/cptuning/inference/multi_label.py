@@ -75,6 +75,11 @@ class MultiLabelPredictor(EmbeddingPredictor):
         """The reasons for the labels that this model has given to these examples."""
         labels, classes = answered.labels.tolist(), self.label_space.classes
         found = self.label_reasons(answered.embeddings, labels, k)
+        for label in classes:
+            rows = [row for row, given in enumerate(labels) if label in given]
+            passages = self.passages(examples.take(rows), [(label,)] * len(rows)) if rows else []
+            for row, passage in zip(rows, passages, strict=True):
+                found[row][label].passage = passage
         sure = [
             {c: float(p) for c, p in zip(classes, shares, strict=True) if c in given}
             for given, shares in zip(labels, answered.probabilities, strict=True)
@@ -112,6 +117,11 @@ class MultiLabelPredictor(EmbeddingPredictor):
                 one = embeddings[row : row + 1]
                 found += reasons_for_label(one, NO_CLASS, self.support, self.label_space, k)
         return found
+
+    def _leads(self, scores: Scores, label: Any) -> Scores:
+        """The sum of the scores of the labels that were given, each answered by itself."""
+        given = [self.label_space.classes.index(one) for one in label]
+        return np.asarray(scores[:, given].sum(axis=1))
 
     def with_examples(self, X: Any, y: Any) -> "MultiLabelPredictor":
         """The same model knowing more examples, also of new labels.
@@ -154,6 +164,12 @@ class MultiLabelPredictor(EmbeddingPredictor):
             support=replace(support, labels=support.labels[:, left]),
             label_space=MultiLabelSpace(classes),
             calibration=self.calibration.take(left),
+        )
+
+    def sets_of(self, probabilities: Scores, coverage: float) -> list[list[Any]]:
+        """Refused: a text has all its labels, not one of a set."""
+        raise CPTuningError(
+            "Sets that hold the one right label mean nothing for a multi-label model: use predict."
         )
 
     def with_class_prior(self, class_prior: Any) -> "MultiLabelPredictor":

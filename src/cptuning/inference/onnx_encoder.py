@@ -15,7 +15,14 @@ from cptuning.data import Examples
 from cptuning.errors import CPTuningError
 from cptuning.inference.onnx_file import check_graph, declared, read_graph, unreadable
 from cptuning.inference.support import FloatArray, IntArray
-from cptuning.prompting import Encoding, Layout, collate, token_budget_batches
+from cptuning.prompting import (
+    Encoding,
+    Layout,
+    all_windows,
+    collate,
+    pooled,
+    token_budget_batches,
+)
 
 ONNX_FILE = "encoder.onnx"
 EXACT_FILE = "exact.onnx"
@@ -72,8 +79,12 @@ class GraphEncoder:
         )
 
     def read_encodings(self, encodings: Sequence[Encoding]) -> FloatArray:
-        """What is read for each example, before it is joined: (examples, sequences, numbers)."""
-        sequences = [sequence for encoding in encodings for sequence in encoding.sequences]
+        """What is read for each example, before it is joined: (examples, sequences, numbers).
+
+        Of a long text it is the mean over its windows.
+        """
+        windows, first = all_windows(encodings)
+        sequences = [sequence for window in windows for sequence in window.sequences]
         places: dict[tuple[object, ...], int] = {}
         order = [places.setdefault(sequence.key, len(places)) for sequence in sequences]
         distinct = [sequences[i] for i in np.unique(order, return_index=True)[1]]
@@ -92,7 +103,7 @@ class GraphEncoder:
             return features
 
         features = self.in_batches([len(sequence) for sequence in distinct], compute)
-        return features[order].reshape(len(encodings), -1, features.shape[1])
+        return pooled(features[order].reshape(len(windows), -1, features.shape[1]), first)
 
     def in_batches(
         self, lengths: Sequence[int], compute: Callable[[IntArray], FloatArray]

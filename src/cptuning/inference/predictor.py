@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from cptuning.data import (
 from cptuning.data.weights import Weights, as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.inference.calibration import prior_correction, softmax, uncertainty
+from cptuning.inference.conformal import ConformalSets, check_coverage
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import familiarity
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
@@ -28,6 +29,10 @@ from cptuning.inference.support import FloatArray, IntArray, SupportSet
 from cptuning.prompting import Layout
 
 UNKNOWN = "unknown"
+PRIOR_AND_TARGET = (
+    "A target for unknown_threshold is met on texts like the examples, and class_prior says that "
+    "the texts are others: leave one of them out."
+)
 HEAD_FILE = "head.safetensors"
 """In the folder of a model that scores the classes itself."""
 
@@ -90,6 +95,11 @@ class Predictor(ABC):
     label_space: LabelSpace
     temperature: float
     unknown_threshold: float | None
+    """The similarity to the nearest example below which a text is "unknown"."""
+    least_confidence: float | None
+    """The confidence up to which a text is "unknown"."""
+    conformal: ConformalSets | None
+    """What label sets of a given coverage rest on, if there were held-out answers."""
     support: SupportSet | None
     """The labelled examples that answers rest on, if they do."""
     second_look: SecondLook | None
@@ -124,8 +134,37 @@ class Predictor(ABC):
         return as_examples(X, pair=self.is_pair)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The label of each text; "unknown" for one below ``unknown_threshold``."""
+        """The label of each text; "unknown" for one that ``unknown_threshold`` refuses."""
         return self.answer(X).labels
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> list[list[Any]]:
+        """For each text, labels of which one is right with this probability, likeliest first."""
+        return self.sets_of(self.answer(X).probabilities, coverage)
+
+    def sets_of(self, probabilities: Scores, coverage: float) -> list[list[Any]]:
+        """The same from the probabilities of the texts."""
+        check_coverage(coverage)
+        if self.class_prior is not None:
+            raise CPTuningError(
+                "Label sets cover the right label of texts like the examples, and class_prior says "
+                "that the texts are others: leave it out for label sets."
+            )
+        if self.conformal is None:
+            raise CPTuningError(
+                "This model has no held-out answers, which label sets rest on: fit it with a dev "
+                'set or with validation="cross-fit".'
+            )
+        members, classes = self.conformal.members(probabilities, coverage), self.label_space.classes
+        order = np.argsort(-probabilities, axis=1, kind="stable")
+        return [
+            [classes[number] for number in row if member[number]]
+            for row, member in zip(order, members, strict=True)
+        ]
+
+    def with_conformal(self, conformal: ConformalSets) -> Self:
+        """The same model with what label sets rest on."""
+        changed: Self = replace(cast(Any, self), conformal=conformal)
+        return changed
 
     def predict_proba(self, X: Any) -> Scores:
         """The probability of each class, one row per text, columns as in ``classes_``."""
@@ -165,16 +204,27 @@ class Predictor(ABC):
         """The reasons for answers that this model has given to these examples."""
         labels = answered.labels.tolist()
         found = self.reasons(answered.embeddings, labels, k)
+        for reasons, passage in zip(found, self.passages(examples, labels), strict=True):
+            reasons.passage = passage
         confidences = map(self.confidence, labels, answered.probabilities)
         return Explanations(found, examples, labels, list(confidences))
+
+    def passages(self, examples: Examples, labels: Sequence[Any]) -> list[str | None]:
+        """Of each long text that is read in windows, the one that speaks most for its answer."""
+        return [None] * len(labels)
 
     def uncertainty(self, probabilities: Scores) -> Scores:
         """How unsure the model is of each of its answers, from 0 to 1."""
         return uncertainty(probabilities)
 
+    @property
+    def answers_unknown(self) -> bool:
+        """Whether "unknown" is among the answers."""
+        return self.unknown_threshold is not None or self.least_confidence is not None
+
     def is_unknown(self, label: Any) -> bool:
-        """Whether an answer says that a text is far from everything."""
-        return self.unknown_threshold is not None and bool(label == UNKNOWN)
+        """Whether an answer says that a text is far from everything, or hard to tell."""
+        return self.answers_unknown and bool(label == UNKNOWN)
 
     def confidence(self, label: Any, probabilities: Scores) -> float | None:
         """The probability of the label that was given to a text; None if that is "unknown"."""
@@ -206,7 +256,9 @@ class HeadPredictor(Predictor):
     scorer: Scorer
     label_space: LabelSpace
     temperature: float
+    conformal: ConformalSets | None = None
     unknown_threshold = None
+    least_confidence = None
     support = None
     second_look = None
     class_prior = None
@@ -250,6 +302,8 @@ class EmbeddingPredictor(Predictor):
     k: int
     temperature: float
     unknown_threshold: float | None = None
+    least_confidence: float | None = None
+    conformal: ConformalSets | None = None
     second_look: SecondLook | None = None
     class_prior: Weights | None = None
     """The share of each class among the texts to answer; None: as the inference assumes."""
@@ -300,7 +354,10 @@ class EmbeddingPredictor(Predictor):
 
         They are given by label in a dictionary, or in the order of the classes.
         """
-        return replace(self, class_prior=as_class_prior(class_prior, self.label_space))
+        prior = as_class_prior(class_prior, self.label_space)
+        if prior is not None and self.least_confidence is not None:
+            raise CPTuningError(PRIOR_AND_TARGET)
+        return replace(self, class_prior=prior)
 
     def decision_scores(self, X: Any) -> Scores:
         """Votes or similarities."""
@@ -347,11 +404,14 @@ class EmbeddingPredictor(Predictor):
         """The label of each embedding; its class scores are computed unless they are given."""
         scores = self.scores(embeddings) if scores is None else scores
         labels = self.label_space.decode(scores.argmax(axis=1))
-        if self.unknown_threshold is None:
+        if not self.answers_unknown:
             return labels
-        strange = familiarity(embeddings, self.support) < self.unknown_threshold
         labels = labels.astype(object)
-        labels[strange] = UNKNOWN
+        if self.unknown_threshold is not None:
+            labels[familiarity(embeddings, self.support) < self.unknown_threshold] = UNKNOWN
+        if self.least_confidence is not None:
+            unsure = self.probabilities_of(scores).max(axis=1) <= self.least_confidence
+            labels[unsure] = UNKNOWN
         return labels
 
     def reasons(
@@ -363,6 +423,27 @@ class EmbeddingPredictor(Predictor):
         answers = [NO_CLASS if self.is_unknown(label) else numbers[label] for label in labels]
         return reasons_for(embeddings, np.array(answers, int), self.support, self.label_space, k)
 
+    def passages(self, examples: Examples, labels: Sequence[Any]) -> list[str | None]:
+        """Of each long text that is read in windows, the one that speaks most for its answer.
+
+        It is the window in which the score of the answer is the farthest above those of the other
+        classes. An answer "unknown", or a set of no labels, has none.
+        """
+        found: list[str | None] = [None] * len(labels)
+        if self.encoder.layout.windows == 1 or self.is_pair:
+            return found
+        for row, (text, label) in enumerate(zip(examples.first, labels, strict=True)):
+            windows = self.encoder.layout.passages(text)
+            if len(windows) > 1 and label != () and not self.is_unknown(label):
+                scores = self.scores(self.encoder.embed(Examples(tuple(windows))))
+                found[row] = windows[int(self._leads(scores, label).argmax())]
+        return found
+
+    def _leads(self, scores: Scores, label: Any) -> Scores:
+        """How far the score of a label is above all others, row by row."""
+        own = self.label_space.classes.index(label)
+        return np.asarray(scores[:, own] - np.delete(scores, own, axis=1).max(axis=1, initial=0.0))
+
     def with_examples(self, X: Any, y: Sequence[Any]) -> "EmbeddingPredictor":
         """The same model knowing more examples, of old classes or of new ones."""
         examples = self.examples(X)
@@ -373,7 +454,7 @@ class EmbeddingPredictor(Predictor):
             )
         labels = as_labels(y, len(examples))
         label_space = self.label_space.extended(labels)
-        if self.unknown_threshold is not None and UNKNOWN in label_space.classes:
+        if self.answers_unknown and UNKNOWN in label_space.classes:
             raise CPTuningError(
                 f"A class may not be called {UNKNOWN!r} while unknown_threshold is set."
             )

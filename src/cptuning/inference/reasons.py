@@ -50,6 +50,8 @@ class Reasons(list[Evidence]):
 
     against: Evidence | None
     """The nearest example of another class, if it is nearer than every one of these."""
+    passage: str | None = None
+    """Of a long text that is read in windows: the one that speaks most for the answer."""
 
     def __init__(self, examples: Iterable[Evidence] = (), against: Evidence | None = None) -> None:
         super().__init__(examples)

@@ -201,6 +201,7 @@ class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
             settings.max_length,
             text_prefix=pooling.text_prefix if pooling else "",
             sentences=pooling is not None,
+            windows=settings.windows,
         )
         module = PromptedEncoder(backbone, layout.prompt_ids, settings.features, pooling, mask=mask)
         module.prompts.requires_grad_(len(module.prompts) > 0)

@@ -96,6 +96,24 @@ class CPTuningSettings(TrainingSettings):
         default=0,
     )
 
+    long_texts: Literal["truncate", "windows"] = setting(
+        "What becomes of a single text that is longer than ``max_length``: its end is not read "
+        '("truncate"), or it is read in overlapping windows, of which its vector is the mean '
+        '("windows"); a step of training draws one of them. Pairs are always truncated.',
+        default="truncate",
+    )
+    most_windows: int = setting(
+        "The most windows that a long text is read in; what is behind them is not read.",
+        least=1,
+        most=1024,
+        default=32,
+    )
+
+    @property
+    def windows(self) -> int:
+        """How many windows a text may have."""
+        return self.most_windows if self.long_texts == "windows" else 1
+
     @property
     def leaves_one_out(self) -> bool:
         """LDA does so in closed form, if the embeddings were not trained on the examples."""

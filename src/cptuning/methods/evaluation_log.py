@@ -12,7 +12,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from cptuning.data import strata, stratified_folds
-from cptuning.inference import LabelCalibration, fit_temperature, log_loss
+from cptuning.inference import (
+    ConformalSets,
+    LabelCalibration,
+    Rejection,
+    fit_temperature,
+    log_loss,
+    rejection,
+    softmax,
+)
 from cptuning.inference.label_calibration import f1_per_row
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
@@ -47,6 +55,20 @@ class HeldOut:
     def calibration(self) -> LabelCalibration:
         """What turns the scores of labels into probabilities and label sets."""
         return LabelCalibration.fit(self.scores, self.labels, self.weights)
+
+    @property
+    def probabilities(self) -> Scores:
+        """The calibrated probability of each class."""
+        return softmax(self.scores, self.temperature)
+
+    @property
+    def conformal(self) -> ConformalSets:
+        """What label sets of a given coverage rest on."""
+        return ConformalSets.of(self.probabilities, self.labels)
+
+    def rejection(self, target: float) -> Rejection:
+        """From which confidence on at most this share of the answers is wrong."""
+        return rejection(self.probabilities.max(axis=1), self.quality == 1, target)
 
     @property
     def quality(self) -> NDArray[np.float64]:

@@ -40,7 +40,10 @@ class InstantTraining:
         settings = self.settings
         weight = 0.0 if settings.pooling == "mask" else settings.sentence_weight
         return EmbeddedEncoder.untrained(
-            Template.parse(settings.template, needs_output=True), settings.max_length, weight
+            Template.parse(settings.template, needs_output=True),
+            settings.max_length,
+            weight,
+            settings.windows,
         )
 
     def fit(self) -> "FitResult[InstantTask]":

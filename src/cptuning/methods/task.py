@@ -16,7 +16,7 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.support import IntArray
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.training import LabelledExamples, Split
-from cptuning.prompting import Encoding, LaidOut, Targets, collate, mask_batch
+from cptuning.prompting import Encoding, LaidOut, Targets, collate, drawn_windows, mask_batch
 from cptuning.settings import S
 from cptuning.training import Score
 
@@ -105,6 +105,7 @@ class BatchedTask(ABC, Generic[S]):
             more = [self.unlabeled_encodings[extra[i]] for i in mine_too]
             encodings += [replace(encoding, others=()) for encoding in more]
             seeds += [[self.seed, batch, self.batch_size + i] for i in mine_too]
+        encodings = drawn_windows(encodings, seeds)
         inputs = {"labels": self._on_device(self.batch_labels(chosen))}
         weights = self.split.train.loss_weights
         if weights is not None:

@@ -6,6 +6,7 @@ from cptuning.prompting.laid_out import LaidOut
 from cptuning.prompting.layout import Encoding, Layout, SpecialTokens
 from cptuning.prompting.masking import Targets, mask_batch, mask_text
 from cptuning.prompting.template import Template
+from cptuning.prompting.windows import all_windows, drawn_windows, pooled, windows_of
 
 __all__ = [
     "Batch",
@@ -16,11 +17,15 @@ __all__ = [
     "Targets",
     "TaskPrompt",
     "Template",
+    "all_windows",
     "collate",
     "default_template",
+    "drawn_windows",
     "mask_batch",
     "mask_text",
+    "pooled",
     "study_prompts",
     "task_prompt",
     "token_budget_batches",
+    "windows_of",
 ]

@@ -72,6 +72,8 @@ class Encoding:
     shortened: bool
     others: "tuple[Encoding, ...]" = ()
     """What else is read for the same example: the texts of a pair, one by one."""
+    windows: "tuple[Encoding, ...]" = ()
+    """The further windows of a long text, as long as this one; its embedding is made of all."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -108,6 +110,9 @@ class Layout:
     is the number of consecutive output masks, one for each token of the longest label word.
     ``text_prefix`` is put before every text, as if it were a part of it. With ``sentences`` the
     texts of a pair are also read one by one, and only so if the template has no output.
+
+    With more than one of ``windows``, a single text that is too long is not cut, but read in up to
+    so many windows of the same length, which overlap by at least a quarter.
     """
 
     def __init__(
@@ -122,6 +127,7 @@ class Layout:
         masks: int = 1,
         text_prefix: str = "",
         sentences: bool = False,
+        windows: int = 1,
     ) -> None:
         self._given = tokenizer.to_str()
         self._tokenizer = _plain_copy(self._given)
@@ -133,9 +139,11 @@ class Layout:
         self.masks = masks
         self.text_prefix = text_prefix
         self.sentences = sentences
+        self.windows = windows
         self.prompt_ids = self._lay_out_words()
         self._room = max_length - self._fixed_length()
-        prefix = len(self._tokenizer.encode(text_prefix, add_special_tokens=False).ids)
+        self._prefix = len(self._tokenizer.encode(text_prefix, add_special_tokens=False).ids)
+        prefix = self._prefix
         if self._room - (1 + self.template.is_pair) * prefix < 1:
             raise CPTuningError(
                 f"max_length={max_length} leaves no room for text beside the "
@@ -168,6 +176,19 @@ class Layout:
         together = self._together(examples)
         return [replace(one, others=pair) for one, pair in zip(together, pairs, strict=True)]
 
+    def passages(self, text: str) -> list[str]:
+        """What a single text's windows hold of it; only itself if it fits into one."""
+        _, part = self._place_of("a")
+        read = self.text_prefix + part.of(text)
+        tokens = self._tokenizer.encode(read, add_special_tokens=False)
+        if len(self._windows(len(tokens.ids))) == 1:
+            return [text]
+        offsets, room = tokens.offsets[self._prefix :], self._room_of_window
+        return [
+            _whole_words(read, offsets[start][0], offsets[start + room - 1][1])
+            for start in self._windows(len(tokens.ids))
+        ]
+
     @property
     def sequences(self) -> int:
         """How many sequences are read for an example."""
@@ -188,12 +209,35 @@ class Layout:
     def _together(self, examples: Examples) -> list[Encoding]:
         """Each example in one sequence, as the template says."""
         tokens = {"a": self._tokenize(examples.first, "a")}
-        if examples.second is not None:
-            tokens["b"] = self._tokenize(examples.second, "b")
+        if examples.second is None:
+            return [self._in_windows(ids) for ids in tokens["a"]]
+        tokens["b"] = self._tokenize(examples.second, "b")
         return [
             self._assemble({which: ids[i] for which, ids in tokens.items()})
             for i in range(len(examples))
         ]
+
+    def _in_windows(self, tokens: list[int]) -> Encoding:
+        """A single text, in several windows if it is too long and they are allowed."""
+        starts = self._windows(len(tokens))
+        if len(starts) == 1:
+            return self._assemble({"a": tokens})
+        prefix, rest, room = tokens[: self._prefix], tokens[self._prefix :], self._room_of_window
+        first, *others = (
+            self._assemble({"a": [*prefix, *rest[start : start + room]]}) for start in starts
+        )
+        is_cut = starts[-1] + room < len(rest)
+        return replace(first, windows=tuple(others), shortened=is_cut)
+
+    @property
+    def _room_of_window(self) -> int:
+        return self._room - self._prefix
+
+    def _windows(self, n_tokens: int) -> list[int]:
+        """Where the windows of a text of so many tokens start, behind the text's prefix."""
+        if self.windows == 1 or n_tokens <= self._room:
+            return [0]
+        return window_starts(n_tokens - self._prefix, self._room_of_window, self.windows)
 
     def _alone(self, tokens: list[int]) -> Encoding:
         """A text in a sequence of its own, without a prompt."""
@@ -324,6 +368,35 @@ def _ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 def _remembered_ids(tokenizer: str, texts: tuple[str, ...]) -> list[list[int]]:
     """The same, once: a sweep trains on the same examples again and again."""
     return _ids_of(_plain_copy(tokenizer), texts)
+
+
+def _whole_words(text: str, start: int, stop: int) -> str:
+    """A part of a text, with the words that it begins or ends within.
+
+    >>> _whole_words("my parcel is late", 5, 11)
+    'parcel is'
+    """
+    while start > 0 and not text[start - 1].isspace() and not text[start].isspace():
+        start -= 1
+    while stop < len(text) and not text[stop].isspace() and not text[stop - 1].isspace():
+        stop += 1
+    return text[start:stop].strip()
+
+
+def window_starts(n: int, room: int, most: int) -> list[int]:
+    """Where windows of ``room`` tokens start so that they cover ``n``, or the first they can.
+
+    They are evenly spaced, and two neighbours share at least a quarter of their tokens.
+
+    >>> window_starts(18, room=8, most=10)
+    [0, 5, 10]
+    >>> window_starts(100, room=8, most=3)
+    [0, 6, 12]
+    """
+    step = max(1, room - room // 4)
+    count = min(most, 1 + -(-(n - room) // step))
+    last = min(n - room, (count - 1) * step)
+    return [last * place // max(1, count - 1) for place in range(count)]
 
 
 def shares(room: int, lengths: dict[str, int]) -> dict[str, int]:

@@ -72,7 +72,7 @@ class Evaluation:
     @property
     def answered(self) -> NDArray[np.bool_]:
         """Which texts were not answered "unknown": only these have a confidence."""
-        if self.predictor.unknown_threshold is None:
+        if not self.predictor.answers_unknown:
             return np.ones(len(self.answers), dtype=bool)
         return np.array([answer != UNKNOWN for answer in self.answers])
 
@@ -88,7 +88,7 @@ class Evaluation:
     def foreign_labels(self) -> dict[Hashable, int]:
         """True labels that the model does not know, and how often they occur."""
         known = {*self.predictor.label_space.classes}
-        if self.predictor.unknown_threshold is not None:
+        if self.predictor.answers_unknown:
             known.add(UNKNOWN)
         return dict(Counter(label for label in self.truth if label not in known))
 

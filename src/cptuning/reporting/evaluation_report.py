@@ -349,6 +349,7 @@ def _settings(facts: Mapping[str, Any]) -> str:
         "seed": training["seed"],
         "temperature of the probabilities": f"{facts['temperature']:.4f}",
         "unknown threshold": facts["unknown_threshold"],
+        "unknown up to the confidence": facts["least_confidence"],
         **facts["settings"],
     }
     settings = [[escape(name), f"<code>{escape(str(v))}</code>"] for name, v in rows.items()]

@@ -12,9 +12,10 @@ from cptuning.inference import Evidence, MultiLabelPredictor, Predictor, Reasons
 
 
 class PredictionColumns:
-    """Adds the columns prediction and confidence, and optionally probabilities and neighbours.
+    """Adds the columns prediction and confidence, and others if they are asked for.
 
-    Label sets are lists or, with a ``separator``, texts.
+    They are the probabilities, a set of labels that has the right one with the probability
+    ``coverage``, and neighbours. Label sets are lists or, with a ``separator``, texts.
     """
 
     def __init__(
@@ -22,9 +23,11 @@ class PredictionColumns:
         predictor: Predictor,
         probabilities: bool = False,
         neighbours: int = 0,
+        coverage: float | None = None,
         separator: str | None = None,
     ) -> None:
         self.predictor = predictor
+        self.coverage = coverage
         self.separator = separator
         if separator is not None:
             if not isinstance(predictor, MultiLabelPredictor):
@@ -52,6 +55,10 @@ class PredictionColumns:
         answered = self.predictor.answer(table.examples)
         pairs = zip(answered.labels.tolist(), answered.probabilities, strict=True)
         added = [self._answer(*pair) for pair in pairs]
+        if self.coverage is not None:
+            sets = self.predictor.sets_of(answered.probabilities, self.coverage)
+            for answer, labels in zip(added, sets, strict=True):
+                answer["prediction_set"] = labels
         if self.neighbours:
             labels = answered.labels.tolist()
             found = self.predictor.reasons(answered.embeddings, labels, self.neighbours)

@@ -219,11 +219,11 @@ class BatchWorker:
         try:
             reasons: Sequence[Reasons | LabelReasonsOfText] | None = None
             if job.neighbours:
-                asked = answered.embeddings, answered.labels.tolist(), job.neighbours
+                asked = job.examples, answered, job.neighbours
                 if isinstance(predictor, MultiLabelPredictor):
-                    reasons = predictor.label_reasons(*asked)
+                    reasons = predictor.explained_by_label(*asked)
                 else:
-                    reasons = predictor.reasons(*asked)
+                    reasons = predictor.explained(*asked)
             job.future.set_result(ModelOutput(predictor, answered, reasons))
         except Exception as error:
             job.future.set_exception(error)

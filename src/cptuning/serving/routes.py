@@ -145,14 +145,18 @@ def model_routes(*, pairs: bool, label_sets: bool = False) -> APIRouter:
     ) -> PredictResponse:
         """The label of each text, with the probability of each class.
 
-        With `explain`, also the nearest labelled examples of the predicted class. Where texts may
-        have several labels, the label is a list, and there are examples for each of them.
+        With `explain`, also the nearest labelled examples of the predicted class; with `coverage`,
+        a set of labels that has the right one with this probability. Where texts may have several
+        labels, the label is a list, and there are examples for each of them.
         """
         examples = model.examples(request.texts)
         if request.explain:
             model.worker.model.require_examples()
         answer = await model.result(model.worker.predict(examples, request.explain))
-        return PredictResponse(model=model.name, predictions=_predictions(answer))
+        predictions = _predictions(answer)
+        if request.coverage is not None:
+            _add_label_sets(predictions, answer, request.coverage)
+        return PredictResponse(model=model.name, predictions=predictions)
 
     @router.post("/embed", responses=_BODY_ERRORS, summary="Embed texts")
     async def embed(
@@ -204,11 +208,14 @@ def _predictions(answer: ModelOutput) -> list[Prediction]:
         for prediction, reasons in zip(predictions, answer.reasons, strict=True):
             if isinstance(reasons, Reasons):
                 prediction.neighbours, prediction.against = _shown(reasons)
+                prediction.passage = reasons.passage
                 continue
             prediction.reasons = {}
             for label, because in reasons.items():
                 neighbours, against = _shown(because)
-                shown = LabelReasons(neighbours=neighbours, against=against)
+                shown = LabelReasons(
+                    neighbours=neighbours, against=against, passage=because.passage
+                )
                 prediction.reasons[str(label)] = shown
     return predictions
 
@@ -222,6 +229,15 @@ def _shown(reasons: Reasons) -> tuple[list[Neighbour], Neighbour | None]:
 def _neighbour(example: Evidence) -> Neighbour:
     label = as_cell(example.label, None)
     return Neighbour(text=example.text, label=label, similarity=example.similarity)
+
+
+def _add_label_sets(predictions: list[Prediction], answer: ModelOutput, coverage: float) -> None:
+    try:
+        sets = answer.predictor.sets_of(answer.answered.probabilities, coverage)
+    except CPTuningError as error:
+        raise ApiError(409, str(error)) from error
+    for prediction, labels in zip(predictions, sets, strict=True):
+        prediction.label_set = labels
 
 
 def _prediction(predictor: Predictor, label: Any, probabilities: np.ndarray) -> Prediction:

@@ -75,6 +75,12 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _share(value: Any) -> Any:
+    if isinstance(value, str | bool):
+        raise CPTuningError("The value of coverage must be a number between 0 and 1.")
+    return value
+
+
 Texts = Annotated[
     Examples,
     PlainValidator(read_texts),
@@ -125,6 +131,12 @@ class PredictRequest(EmbedRequest):
     explain: Annotated[int, BeforeValidator(_number)] = Field(
         0, ge=0, le=100, description="How many nearest examples to return as the explanation."
     )
+    coverage: Annotated[float | None, BeforeValidator(_share)] = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Also return a set of labels that has the right one with this probability.",
+    )
 
 
 class ExamplesRequest(_RequestBody):
@@ -150,6 +162,10 @@ class LabelReasons(BaseModel):
         Neighbour | None,
         Field(description="The nearest example without the label, if it is nearer than those."),
     ] = None
+    passage: Annotated[
+        str | None,
+        Field(description="Of a long text that is read in windows: the one that decided."),
+    ] = None
 
 
 class Prediction(BaseModel):
@@ -162,6 +178,10 @@ class Prediction(BaseModel):
         description='Null if the label is "unknown". Of several labels, the least probability.'
     )
     probabilities: dict[str, float]
+    label_set: Annotated[
+        list[Label] | None,
+        Field(description="Labels of which one is right with the probability `coverage`."),
+    ] = None
     neighbours: Annotated[
         list[Neighbour] | None,
         Field(description="The nearest examples of the predicted class: the explanation."),
@@ -169,6 +189,10 @@ class Prediction(BaseModel):
     against: Annotated[
         Neighbour | None,
         Field(description="The nearest example of another class, if it is nearer than those."),
+    ] = None
+    passage: Annotated[
+        str | None,
+        Field(description="Of a long text that is read in windows: the one that decided."),
     ] = None
     reasons: Annotated[
         dict[str, LabelReasons] | None,

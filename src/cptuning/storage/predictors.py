@@ -20,6 +20,7 @@ from cptuning.extras import needed_for
 from cptuning.files.places import as_path
 from cptuning.files.tensors import save_tensors
 from cptuning.inference import (
+    ConformalSets,
     EmbeddingPredictor,
     Encoder,
     HeadPredictor,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from cptuning.backbone import TextEncoder
 
 _SUPPORT = "support.safetensors"
+_HELD_OUT = "held_out.safetensors"
+_RIGHT = "probability_of_right_label"
 _MOST_WEIGHT = 1e12
 _TOKENIZER = "tokenizer.json"
 
@@ -69,6 +72,8 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
     stored = json.dumps(facts.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (place / FACTS_FILE).write_text(stored + "\n", "utf-8")
     predictor.encoder.layout.save_tokenizer(place / _TOKENIZER)
+    if predictor.conformal is not None:
+        save_tensors(place / _HELD_OUT, {_RIGHT: predictor.conformal.probabilities})
     support = predictor.support
     if support is not None:
         tensors: dict[str, np.ndarray[Any, Any]]
@@ -135,7 +140,9 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
     layout = _layout(folder, facts)
     if (folder / HEAD_FILE).exists():
         scorer = _scorer(folder, layout, device)
-        predictor: Predictor = HeadPredictor(scorer, facts.label_space, facts.temperature)
+        predictor: Predictor = HeadPredictor(
+            scorer, facts.label_space, facts.temperature, _read_conformal(folder)
+        )
         _require_one_score_per_class(predictor)
         return predictor
     settings = facts.settings
@@ -158,6 +165,8 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         predictor = EmbeddingPredictor(
             **answering,
             unknown_threshold=facts.unknown_threshold,
+            least_confidence=facts.least_confidence,
+            conformal=_read_conformal(folder),
             class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
         )
     else:
@@ -228,6 +237,18 @@ def _read_support(folder: Path, pair: bool, label_space: LabelSpace) -> SupportS
     if not ((labels >= 0) & (labels < (2 if is_matrix else n_classes))).all():
         raise ValueError("its support set has other classes")
     return SupportSet(examples, embeddings, labels, weights=_weights(stored, len(labels)))
+
+
+def _read_conformal(folder: Path) -> ConformalSets | None:
+    """What label sets rest on; None if nothing was held out, or the folder is an older one."""
+    if not (folder / _HELD_OUT).exists():
+        return None
+    found = load_file(folder / _HELD_OUT).get(_RIGHT)
+    if found is None or found.dtype != np.float64 or found.ndim != 1 or len(found) == 0:
+        raise ValueError("its held-out answers are of another kind")
+    if not ((found >= 0) & (found <= 1)).all() or (np.diff(found) < 0).any():
+        raise ValueError("its held-out answers are no sorted probabilities")
+    return ConformalSets(found)
 
 
 def _weights(stored: dict[str, Any], n: int) -> Weights | None:
@@ -329,4 +350,5 @@ def _layout(folder: Path, facts: ModelFacts) -> Layout:
         masks=layout.masks,
         text_prefix=layout.text_prefix,
         sentences=layout.sentences,
+        windows=layout.windows,
     )

@@ -38,6 +38,7 @@ _MOST_TOKENS = 1 << 20
 _MOST_IDS = 1 << 24
 _TEMPERATURES = (1e-6, 1e6)
 _MOST_LEAD = 1e6
+_MOST_WINDOWS = 1024
 _MOST_BIAS = 1e9
 
 
@@ -53,6 +54,7 @@ class LayoutFacts:
     masks: int
     text_prefix: str = ""
     sentences: bool = False
+    windows: int = 1
 
     @classmethod
     def of(cls, layout: Layout) -> "LayoutFacts":
@@ -66,12 +68,18 @@ class LayoutFacts:
             layout.masks,
             layout.text_prefix,
             layout.sentences,
+            layout.windows,
         )
 
     @classmethod
     def from_json(cls, stored: Any) -> "LayoutFacts":
         """The inverse of :meth:`to_json`."""
-        stored = {"text_prefix": "", "sentences": False, **stored}  # Older models have none.
+        stored = {
+            "text_prefix": "",
+            "sentences": False,
+            "windows": 1,
+            **stored,
+        }  # Older models have none.
         facts = _Object("layout", stored, _names(cls))
         vocabulary = facts.whole_number("vocabulary", 1, _MOST_IDS)
         special = _Object("layout.special", stored["special"], _names(SpecialTokens))
@@ -91,6 +99,7 @@ class LayoutFacts:
             facts.whole_number("masks", 1, 100),
             facts.text("text_prefix"),
             facts.flag("sentences"),
+            facts.whole_number("windows", 1, _MOST_WINDOWS),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -147,6 +156,8 @@ class ModelFacts:
     layout: LayoutFacts
     temperature: float
     unknown_threshold: float | None
+    least_confidence: float | None
+    """The confidence up to which a text is "unknown"."""
     clear_lead: float | None
     """Of a model that looks again at close calls."""
     class_prior: tuple[float, ...] | None
@@ -176,6 +187,7 @@ class ModelFacts:
             LayoutFacts.of(predictor.encoder.layout),
             predictor.temperature,
             predictor.unknown_threshold,
+            predictor.least_confidence,
             None if look is None else look.clear_lead,
             None if prior is None else tuple(prior.tolist()),
             LabelSetFacts.of(predictor),
@@ -189,14 +201,15 @@ class ModelFacts:
         if isinstance(stored, dict) and stored.get("format") == 1:
             stored = _from_format_1(stored)
         if isinstance(stored, dict):
-            stored = {"class_prior": None, "label_sets": None, **stored}  # Older models have none.
+            none = dict.fromkeys(("class_prior", "label_sets", "least_confidence"))
+            stored = none | stored  # Older models have none.
         facts = _Object("", stored, _names(cls) - {"label_space"} | {"format", "classes"})
         method = facts.text("method")
         if method not in SETTINGS:
             raise CPTuningError(f"method is {_shown(method)}: use one of {', '.join(SETTINGS)}")
         kind = SETTINGS[method]
         threshold, lead = facts.values["unknown_threshold"], facts.values["clear_lead"]
-        sets = facts.values["label_sets"]
+        sure, sets = facts.values["least_confidence"], facts.values["label_sets"]
         label_space = _label_space(facts.values["classes"], sets)
         return cls(
             method,
@@ -206,6 +219,7 @@ class ModelFacts:
             LayoutFacts.from_json(facts.object("layout")),
             facts.number("temperature", *_TEMPERATURES),
             None if threshold is None else facts.number("unknown_threshold", -10, 10),
+            None if sure is None else facts.number("least_confidence", 0, 1),
             None if lead is None else facts.number("clear_lead", 0, _MOST_LEAD),
             _class_prior(facts.values["class_prior"], label_space),
             None if sets is None else LabelSetFacts.from_json(sets, len(label_space)),
@@ -238,6 +252,7 @@ class ModelFacts:
             "layout": self.layout.to_json(),
             "temperature": self.temperature,
             "unknown_threshold": self.unknown_threshold,
+            "least_confidence": self.least_confidence,
             "clear_lead": self.clear_lead,
             "class_prior": self.class_prior,
             "label_sets": None if self.label_sets is None else asdict(self.label_sets),
