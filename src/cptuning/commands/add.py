@@ -68,7 +68,8 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
     classifier = load(model)
     if not isinstance(classifier, TextClassifier):
         raise CPTuningError(
-            f"The model {model} is not a classifier, so it takes no labelled examples: fit it again."
+            f"The model {model} is not a classifier, so it "
+            "takes no labelled examples: fit it again."
         )
     check_place(place)
     before = classifier.predictor_
