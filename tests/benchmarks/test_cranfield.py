@@ -1,4 +1,4 @@
-"""The benchmark of ranking: what is judged is never tested, and the table says what was measured."""
+"""The benchmark of ranking: what is judged is never tested; the table has what was measured."""
 
 import gzip
 import json

@@ -377,7 +377,7 @@ def _settings(
     unknown = sorted(set(stored) - names)
     if unknown:
         raise CPTuningError(f"there is no setting {_shown(unknown[0])}")
-    if "pooling" in names:
+    if "sentence_weight" in names:
         # Models from before these settings read no other place.
         stored = {"pooling": "mask", "sentence_weight": None, **stored}
     stored = {"most_steps": MOST_STEPS, **stored}  # As it was for all.
