@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cptuning.cleaning import check
-    from cptuning.estimator import CPTuningClassifier, CPTuningRanker
+    from cptuning.estimator import CPTuningClassifier, CPTuningRanker, CPTuningTagger
     from cptuning.registry import list_methods, load, make_classifier
 
 __all__ = [
     "CPTuningClassifier",
     "CPTuningRanker",
+    "CPTuningTagger",
     "check",
     "list_methods",
     "load",
@@ -22,6 +23,7 @@ __all__ = [
 _HOMES = {
     "CPTuningClassifier": "cptuning.estimator",
     "CPTuningRanker": "cptuning.estimator",
+    "CPTuningTagger": "cptuning.estimator",
     "check": "cptuning.cleaning",
     "list_methods": "cptuning.registry",
     "load": "cptuning.registry",

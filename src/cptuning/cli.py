@@ -28,6 +28,7 @@ from cptuning.commands.rank import rank
 from cptuning.commands.reproduce import reproduce
 from cptuning.commands.serve import serve
 from cptuning.commands.suggest import suggest
+from cptuning.commands.tag import tag
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 
@@ -111,3 +112,4 @@ for command in (
     app.command()(command)
 app.command("app")(page)
 app.add_typer(rank, name="rank")
+app.add_typer(tag, name="tag")

@@ -5,10 +5,12 @@ from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import CPTuningRanker, TextClassifier
+from cptuning.estimator import CPTuningRanker, CPTuningTagger, TextClassifier
 from cptuning.files.places import as_path
 from cptuning.inference.ranked_documents import RankingPredictor
 from cptuning.storage import LoadedModel, load_model
+from cptuning.storage.folders import is_tagger
+from cptuning.storage.taggers import load_tagger
 
 _LINES: dict[type[TextClassifier], str] = {
     estimator.CPTuningClassifier: "trainable prompt, contrastive loss; similar examples decide",
@@ -56,14 +58,17 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
 
 
 def load(folder: str | Path, device: str = "auto") -> Any:
-    """The classifier or ranker that was saved to, or exported to, a folder.
+    """The classifier, ranker or tagger that was saved to, or exported to, a folder.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    model = load_model(as_path(folder, "folder"), device, trainable=True)
+    place = as_path(folder, "folder")
+    if is_tagger(place):
+        return _tagger(place, device)
+    model = load_model(place, device, trainable=True)
     facts = model.facts
     try:
         if facts.method == CPTuningRanker.method:
@@ -88,3 +93,18 @@ def _ranker(model: LoadedModel) -> CPTuningRanker:
     assert isinstance(model.predictor, RankingPredictor)
     ranker.predictor_ = model.predictor
     return ranker
+
+
+def _tagger(folder: Path, device: str) -> CPTuningTagger:
+    facts, predictor = load_tagger(folder, device)
+    try:
+        tagger = CPTuningTagger(**facts.parameters)
+    except TypeError as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    tagger.settings_ = facts.settings
+    tagger.training_ = facts.training
+    tagger.held_out_score_ = facts.training.get("held_out_f1")
+    tagger.predictor_ = predictor
+    return tagger

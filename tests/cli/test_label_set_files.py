@@ -166,3 +166,14 @@ def test_a_learning_curve_of_label_sets(run, files):
     assert all(0 <= value <= 1 for point in told["sizes"] for value in point["repeats"])
     assert 0 < told["majority"] < 1
     assert "examples per label: " in result.stderr
+
+
+def test_who_forgets_the_separator_is_told(run, files, tmp_path):
+    words = ("fit", files["joined"], "--output", tmp_path / "m", "--preset", "instant")
+    # The row without labels has no label then.
+    assert "has no label" in run(*words).stderr
+    path = write_csv(tmp_path / "t.csv", ("text", "label"), [("a", "x;y"), ("b", "x"), ("c", "y")])
+    stderr = run("fit", path, *words[2:]).stderr
+    assert (
+        "the label 'x;y' looks like several labels: if it is, use --label-separator ';'" in stderr
+    )

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tests.cli.conftest import write_csv
 
-from cptuning.data import LabelCells, read_table, separator_for
+from cptuning.data import LabelCells, read_table, seems_joined, separator_for
 from cptuning.errors import CPTuningError
 
 SETS = [("late", "rude"), (), ("late",)]
@@ -140,3 +140,18 @@ def test_no_label_contains_what_joins_them():
         separator_for(["x", "a;b"], ";")
     with pytest.raises(CPTuningError, match="contain every one of"):
         separator_for([";|,/"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (["late|rude", "rude|thanks"], ("late|rude", "|")),
+        (["late, rude", "late"], ("late, rude", ",")),
+        (["a/c", "b/d"], None),
+        (["on/off", "other"], None),
+        ([1, 2, True], None),
+        ([("a;b",), ("a",)], None),
+    ],
+)
+def test_labels_that_look_like_joined_ones_are_told_from_others(labels, found):
+    assert seems_joined(labels) == found

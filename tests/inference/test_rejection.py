@@ -14,7 +14,7 @@ def slow_rejection(confidence, right, target):
     n = len(confidence)
     least = next(m for m in range(1, 10_000) if (1 - target) ** m <= 1 - CERTAINTY)
     best = None
-    rank = max(least, n // 5)
+    rank = max(least, n // 3)
     while rank <= n:
         threshold = sorted(confidence, reverse=True)[rank] if rank < n else 0.0
         above = [ok for c, ok in zip(confidence, right, strict=True) if c > threshold]

@@ -43,9 +43,18 @@ def test_viterbi_is_the_best_of_all_sequences(n_words, seed):
     first, after = transitions(rng).scores(2)
     emissions = rng.normal(size=(n_words, 5)) * 3
     sequences, scores = all_scores(emissions, first, after)
-    found = viterbi(emissions, first, after)
+    [found] = viterbi([emissions], first, after)
     assert score(found.tolist(), emissions, first, after) == pytest.approx(scores.max())
     assert tuple(found.tolist()) == sequences[scores.argmax()]
+
+
+def test_sentences_that_are_decoded_together_do_not_change_each_other():
+    rng = np.random.default_rng(3)
+    first, after = transitions(rng).scores(2)
+    sentences = [rng.normal(size=(n, 5)) for n in (4, 0, 1, 9, 4)]
+    together = viterbi(sentences, first, after)
+    for own, tags in zip(sentences, together, strict=True):
+        np.testing.assert_array_equal(viterbi([own], first, after)[0], tags)
 
 
 @settings(deadline=None, max_examples=20)
@@ -97,7 +106,8 @@ def test_spans_of_tags_are_those_of_their_names(tags):
 
 def test_a_sentence_without_words_has_no_tags():
     first, after = transitions(np.random.default_rng(0)).scores(2)
-    assert viterbi(np.empty((0, 5)), first, after).shape == (0,)
+    assert viterbi([np.empty((0, 5))], first, after)[0].shape == (0,)
+    assert viterbi([], first, after) == []
     assert marginals(np.empty((0, 5)), first, after).shape == (0, 5)
     assert spans_from(np.empty(0, dtype=np.int64), TYPES) == []
     assert WordSpan(0, 1, "a") < WordSpan(1, 2, "a")

@@ -237,8 +237,8 @@ def answer_view(answer: ExplainedAnswer) -> str:
     likeliest, share = next(iter(answer.probabilities.items()))
     if answer.is_unknown:
         head = (
-            '<p class="answer unknown">unknown</p><p class="muted">It is unlike every example; '
-            f"the nearest class would be <b>{escape(likeliest)}</b>.</p>"
+            '<p class="answer unknown">unknown</p><p class="muted">It is unlike every example, '
+            f"or hard to tell; the nearest class would be <b>{escape(likeliest)}</b>.</p>"
         )
     else:
         head = (

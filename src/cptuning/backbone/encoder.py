@@ -127,6 +127,23 @@ class TextEncoder:
         self, encodings: Sequence[Encoding], compute: Callable[[Batch], Tensor]
     ) -> Tensor:
         """What ``compute`` gives for batches of the encodings: float32 rows in their order."""
+        pieces, rows = self.by_batch(
+            encodings,
+            lambda chosen: compute(
+                collate([encodings[i] for i in chosen], self.layout.special.pad)
+            ),
+        )
+        gathered = torch.cat(pieces).float()
+        order = torch.as_tensor(rows).to(gathered.device)
+        return torch.empty_like(gathered).index_copy_(0, order, gathered)
+
+    def by_batch(
+        self, encodings: Sequence[Encoding], compute: Callable[[Sequence[int]], Tensor]
+    ) -> tuple[list[Tensor], NDArray[np.int64]]:
+        """What ``compute`` gives for the numbers of encodings, batch by batch, and those numbers.
+
+        Nothing is trained meanwhile.
+        """
         device = self.module.centre.device
         budget = TOKEN_BUDGET.get(device.type, TOKEN_BUDGET["cpu"])
         was_training = self.module.training
@@ -135,15 +152,10 @@ class TextEncoder:
             self.module.eval()
         batches = token_budget_batches([encoding.length for encoding in encodings], budget)
         with torch.no_grad():
-            pieces = [
-                compute(collate([encodings[i] for i in rows], self.layout.special.pad))
-                for rows in batches
-            ]
+            pieces = [compute(batch.tolist()) for batch in batches]
         if was_training:
             self.module.train()
-        gathered = torch.cat(pieces).float()
-        order = torch.as_tensor(np.concatenate(batches)).to(device)
-        return torch.empty_like(gathered).index_copy_(0, order, gathered)
+        return pieces, np.concatenate(batches)
 
 
 def _fill(module: PromptedEncoder, own: dict[str, Tensor]) -> None:

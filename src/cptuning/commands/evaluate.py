@@ -118,6 +118,9 @@ def print_evaluation(evaluation: Evaluation) -> None:
         ("majority", format_percent(confusion.majority), "always the most frequent class"),
         ("texts", str(confusion.n), f"{confusion.right} answered correctly"),
     ]
+    if evaluation.mean_distance is not None:
+        distance = f"{evaluation.mean_distance:.3f}"
+        rows.append(("mean error", distance, "mean distance to the right label"))
     if error is not None:
         rows.append(
             ("calibration", format_percent(error), "mean gap between confidence and accuracy")

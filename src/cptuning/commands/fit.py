@@ -70,6 +70,7 @@ def fit(
         typer.Option(metavar="COLUMN", help="The column with what each example counts."),
     ] = None,
     class_prior: options.ClassPrior = None,
+    ordinal: options.Ordinal = None,
     settings: options.Settings = None,
     init_from: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Start from another model's weights.")
@@ -94,6 +95,8 @@ def fit(
         raise CPTuningError(
             f"--class-prior is for the method cp-tuning: leave it out with {method}."
         )
+    if ordinal is not None and method != "cp-tuning":
+        raise CPTuningError(f"--ordinal is for the method cp-tuning: leave it out with {method}.")
     for option, given in {"--task": task, "--label-words": label_words}.items():
         if given is not None and method == "cp-tuning":
             raise CPTuningError(
@@ -114,6 +117,7 @@ def fit(
         checkpoint_dir=checkpoints,
         **options.parse_threshold(unknown_threshold),
         **options.parse_weights(class_weight, class_prior),
+        **options.parse_ordinal(ordinal),
         **options.parse_settings(settings, method)
         | options.parse_prompt(task, template, label_words),
     )

@@ -99,6 +99,14 @@ ClassPrior = Annotated[
         "probabilities are corrected for it.",
     ),
 ]
+Ordinal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="numbers|LABELS",
+        help="The labels have an order: numbers, or the labels from the least to the greatest, "
+        "such as bad,fair,good. Answers are then as near as can be expected.",
+    ),
+]
 Device = Annotated[
     str, typer.Option(metavar="NAME", help="The device: auto, cpu, cuda, cuda:1 and so on.")
 ]
@@ -126,6 +134,7 @@ _NOT_SET = (
     "checkpoint_dir",
     "class_weight",
     "class_prior",
+    "ordinal",
 )
 
 
@@ -219,6 +228,19 @@ def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str
         weight = parse_by_label("--class-weight", class_weight)
     found = {"class_weight": weight, "class_prior": parse_by_label("--class-prior", class_prior)}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def parse_ordinal(given: str | None) -> dict[str, Any]:
+    """The parameter ``ordinal``, if it is given.
+
+    >>> parse_ordinal("numbers"), parse_ordinal("bad, good")
+    ({'ordinal': True}, {'ordinal': ['bad', 'good']})
+    """
+    if given is None:
+        return {}
+    if given == "numbers":
+        return {"ordinal": True}
+    return {"ordinal": [label.strip() for label in given.split(",")]}
 
 
 def parse_threshold(given: str | None) -> dict[str, Any]:

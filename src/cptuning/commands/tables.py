@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from cptuning.cleaning import same_texts
-from cptuning.data import LabelCells, Table, label_parts, label_text, read_table
+from cptuning.data import LabelCells, Table, label_parts, label_text, read_table, seems_joined
 from cptuning.data.examples import one_line
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
@@ -164,6 +164,12 @@ def oddities(table: Table, path: str) -> list[str]:
         rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
         its = "labels" if table.has_label_sets else "label"
         lines.append(f"{file_name(path)}: {rows} a text and its {its}.")
+    if joined := seems_joined(labels):
+        label, separator = joined
+        lines.append(
+            f"{file_name(path)}: the label {label!r} looks like several labels: if it is, use "
+            f"--label-separator {separator!r}."
+        )
     if contradictions:
         more = f", and {len(contradictions) - 1} more like it" if len(contradictions) > 1 else ""
         lines.append(f"{contradictions[0]}{more}.")

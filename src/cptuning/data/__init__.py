@@ -23,7 +23,7 @@ from cptuning.data.files import (
     preview_table,
     read_table,
 )
-from cptuning.data.label_cells import LabelCells, as_cell, separator_for
+from cptuning.data.label_cells import LabelCells, as_cell, seems_joined, separator_for
 from cptuning.data.label_sets import (
     LabelFormat,
     LabelSet,
@@ -86,6 +86,7 @@ __all__ = [
     "preview_table",
     "read_added",
     "read_table",
+    "seems_joined",
     "separator_for",
     "strata",
     "stratified_folds",

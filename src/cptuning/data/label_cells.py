@@ -1,5 +1,6 @@
 """Label sets in the cells of a table: joined by a separator, or in one column per label."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -129,6 +130,24 @@ def _require_text(separator: str | None) -> None:
         raise CPTuningError(
             "--label-separator is empty: give what the labels are joined by, such as ';'."
         )
+
+
+def seems_joined(labels: Iterable[Any]) -> tuple[str, str] | None:
+    """A single label that looks like several joined ones, and what joins them; else None.
+
+    A part of it is a label by itself, or a part of another one, too.
+
+    >>> seems_joined(["late;rude", "late", "thanks"]), seems_joined(["n/a", "yes"])
+    (('late;rude', ';'), None)
+    """
+    texts = sorted({label for label in labels if isinstance(label, str)})
+    for separator in SEPARATORS:
+        parts = {text: LabelCells(separator).split(text) for text in texts}
+        known = Counter(part for own in parts.values() for part in own)
+        for text, own in parts.items():
+            if len(own) > 1 and any(known[part] > 1 for part in own):
+                return text, separator
+    return None
 
 
 def as_cell(labels: Any, separator: str | None) -> Any:

@@ -12,10 +12,12 @@ from cptuning.estimator.rivals import (
     PTuningClassifier,
     WARPClassifier,
 )
+from cptuning.estimator.tagger import CPTuningTagger
 
 __all__ = [
     "CPTuningClassifier",
     "CPTuningRanker",
+    "CPTuningTagger",
     "FineTuningClassifier",
     "LMBFFLabelClassifier",
     "LMBFFTemplateClassifier",

@@ -21,6 +21,7 @@ from cptuning.inference import (
     MultiLabelPredictor,
     Rejection,
     error_target,
+    order_of,
     threshold_for,
 )
 from cptuning.inference.predictor import PRIOR_AND_TARGET
@@ -94,6 +95,12 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             'Bayes\' rule. None assumes equal shares or, with ``inference="knn"``, those of the '
             "examples. ``set_class_prior`` changes it without a fit.",
         ),
+        "ordinal": (
+            "bool, list or None",
+            "Whether the labels have an order: True if they are numbers, or the labels from the "
+            "least to the greatest. The answer is then the median of the probabilities, which has "
+            "the least expected distance to the right label.",
+        ),
     }
     uses_unlabeled = True
     predictor_: EmbeddingPredictor
@@ -113,6 +120,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         callbacks: "Sequence[Callback] | None" = None,
         class_weight: "dict[Any, float] | Literal['balanced'] | None" = None,
         class_prior: "dict[Any, float] | Sequence[float] | None" = None,
+        ordinal: "bool | Sequence[Any] | None" = None,
         checkpoint_dir: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
         template: str | None = None,
@@ -173,12 +181,17 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         return self
 
     def _keep(self, fitted: "FitResult[Any]", label_space: LabelSpace) -> None:
+        order = order_of(self.ordinal, label_space)
+        if order is not None and fitted.held_out is not None:
+            places = tuple(label_space.classes.index(label) for label in order)
+            fitted = replace(fitted, held_out=replace(fitted.held_out, places=places))
         super()._keep(fitted, label_space)
         self.rejection_: Rejection | None = None
         if isinstance(self.predictor_, MultiLabelPredictor):
             if fitted.held_out is not None:
                 self.predictor_ = self.predictor_.calibrated(fitted.held_out.calibration)
             return
+        self.predictor_ = replace(self.predictor_, order=order)
         self.predictor_ = self.predictor_.with_class_prior(self.class_prior)
         if (target := error_target(self.unknown_threshold)) is not None:
             assert fitted.held_out is not None  # _threshold saw to it.
@@ -254,6 +267,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         super()._check(label_space, labels)
         as_class_prior(self.class_prior, label_space)
+        order_of(self.ordinal, label_space)
         threshold: Any = self.unknown_threshold
         is_similarity = isinstance(threshold, Real) and isfinite(float(threshold))
         if not (threshold is None or self._needs_held_out or is_similarity):
@@ -273,10 +287,11 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         unfit = {
             "class_weight": "weight examples with sample_weight instead",
             "class_prior": "leave it out",
+            "ordinal": "leave it out",
             "unknown_threshold": "a text that is like no label gets none, so leave it out",
         }
         for name, hint in unfit.items():
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, False):
                 raise CPTuningError(f"{name} is for one label per text: {hint}.")
         if self.inference not in (None, "lda"):
             raise CPTuningError(

@@ -25,6 +25,7 @@ from cptuning.backbone import PromptedEncoder
 from cptuning.backbone.loading import quiet_transformers
 from cptuning.export.graph import ATTENTION, MICROSOFT
 from cptuning.inference.onnx_encoder import FEATURES
+from cptuning.inference.onnx_words import WORDS
 
 OUTPUTS = "outputs"
 """The input with the position whose row is read in each text."""
@@ -39,8 +40,6 @@ def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
     It takes what the model needs of ``input_ids``, ``token_type_ids``, ``outputs`` (the position
     of [OMSK], with two more axes of length one) and ``is_text``.
     """
-    AttentionInterface.register(FUSED, _attend)
-    AttentionMaskInterface.register(FUSED, _bias)
     reader = _Reader(encoder, attention).eval()
     ids = torch.arange(14).reshape(2, 7)
     examples = {
@@ -49,14 +48,30 @@ def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
         OUTPUTS: torch.tensor([[[3]], [[5]]]),
         "is_text": ids % 2,
     }
+    return _exported(reader, {name: examples[name] for name in reader.inputs}, FEATURES)
+
+
+def traced_words(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
+    """The encoder's graph for sequences of one length: ids in, a centred vector per token out."""
+    reader = _TokenReader(encoder, attention).eval()
+    ids = torch.arange(14).reshape(2, 7)
+    examples = {"input_ids": ids}
+    if encoder.takes_types:
+        examples["token_type_ids"] = 0 * ids
+    return _exported(reader, examples, WORDS)
+
+
+def _exported(reader: nn.Module, examples: dict[str, Tensor], output: str) -> onnx.ModelProto:
+    AttentionInterface.register(FUSED, _attend)
+    AttentionMaskInterface.register(FUSED, _bias)
     tokens, texts = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC}
     with torch.no_grad(), _quiet():
         program = torch.onnx.export(
             reader,
-            kwargs={name: examples[name] for name in reader.inputs},
-            input_names=reader.inputs,
-            output_names=[FEATURES],
-            dynamic_shapes={n: texts if n == OUTPUTS else tokens for n in reader.inputs},
+            kwargs=examples,
+            input_names=list(examples),
+            output_names=[output],
+            dynamic_shapes={n: texts if n == OUTPUTS else tokens for n in examples},
             opset_version=OPSET,
             external_data=False,
             dynamo=True,
@@ -67,18 +82,39 @@ def traced(encoder: PromptedEncoder, attention: str) -> onnx.ModelProto:
     return model
 
 
+def _for_tracing(encoder: PromptedEncoder, attention: str) -> PromptedEncoder:
+    """A copy of an encoder whose prompt vectors are rows of its embedding table."""
+    copy = deepcopy(encoder).to("cpu")  # the original stays as it is
+    copy.model.set_attn_implementation(attention)
+    table = copy.model.get_input_embeddings().weight
+    assert isinstance(table, Tensor)
+    # Prompt vectors are the rows past the vocabulary's end, as their ids say.
+    rows = torch.cat([table, copy.prompts]).detach()
+    copy.embed = partial(embedding, weight=rows)  # type: ignore[method-assign]
+    return copy
+
+
+class _TokenReader(nn.Module):
+    """From ids to the last hidden state of every token, centred."""
+
+    def __init__(self, encoder: PromptedEncoder, attention: str) -> None:
+        super().__init__()
+        self.encoder = _for_tracing(encoder, attention)
+
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        inputs = {"inputs_embeds": self.encoder.embed(input_ids)}
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
+        tokens: Tensor = self.encoder.model.base_model(**inputs)[0]
+        return tokens.float() - self.encoder.centre
+
+
 class _Reader(nn.Module):
     """The whole way from ids to the features of each sequence, the mask view's first."""
 
     def __init__(self, encoder: PromptedEncoder, attention: str) -> None:
         super().__init__()
-        self.encoder = deepcopy(encoder).to("cpu")  # the original stays as it is
-        self.encoder.model.set_attn_implementation(attention)
-        table = self.encoder.model.get_input_embeddings().weight
-        assert isinstance(table, Tensor)
-        # Prompt vectors are the rows past the vocabulary's end, as their ids say.
-        rows = torch.cat([table, self.encoder.prompts]).detach()
-        self.encoder.embed = partial(embedding, weight=rows)  # type: ignore[method-assign]
+        self.encoder = _for_tracing(encoder, attention)
         self.pooling, self.encoder.pooling = self.encoder.pooling, None
         # What is read without a mask is read at the opening token.
         self.pools_one_row = self.pooling is not None and not (

@@ -18,6 +18,7 @@ from cptuning.inference.familiarity import (
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.label_calibration import LabelCalibration
 from cptuning.inference.multi_label import MultiLabelPredictor
+from cptuning.inference.ordinal import Order, mean_distance, medians, order_of
 from cptuning.inference.predictor import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -47,6 +48,7 @@ __all__ = [
     "LabelCalibration",
     "LabelExplanations",
     "MultiLabelPredictor",
+    "Order",
     "Predictor",
     "Reasons",
     "Rejection",
@@ -63,6 +65,9 @@ __all__ = [
     "fit_temperature",
     "knn_votes",
     "log_loss",
+    "mean_distance",
+    "medians",
+    "order_of",
     "prototypes",
     "rejection",
     "softmax",

@@ -31,7 +31,7 @@ FEATURES = "features"
 """The output of a graph whose views are joined outside; of others it is the unit vector."""
 _INPUTS = ("input_ids", "token_type_ids", "outputs", "is_text")
 # Enough for weights to be read from memory seldom; few enough for the cores to finish together.
-_TOKEN_BUDGET = 512
+TOKEN_BUDGET = 512
 # More than the longest texts of the largest encoders need; a stranger's graph may ask for anything.
 _MAX_MEMORY = 8 * 2**30
 
@@ -56,7 +56,7 @@ class GraphEncoder:
         self.threads = available_threads()
         self._name = name
         self._session = session
-        _check_interface(session, name)
+        check_interface(session, name)
         if (session.get_outputs()[0].name == FEATURES) != (views is not None):
             raise CPTuningError(
                 f"{name} and the file {VIEWS_FILE} do not belong together: export the model again."
@@ -109,7 +109,7 @@ class GraphEncoder:
         self, lengths: Sequence[int], compute: Callable[[IntArray], FloatArray]
     ) -> FloatArray:
         """What is computed of batches of examples of one length, one row each, in their order."""
-        batches = token_budget_batches(lengths, _TOKEN_BUDGET, padding=False)
+        batches = token_budget_batches(lengths, TOKEN_BUDGET, padding=False)
         batches.reverse()  # Long ones first: no core is left with one when the others are done.
         gathered = np.concatenate(list(self._pool.map(compute, batches)))
         ordered = np.empty_like(gathered)
@@ -195,7 +195,7 @@ def _register_bounded_allocator() -> None:
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"max_mem": _MAX_MEMORY}))
 
 
-def _check_interface(session: Any, name: Path | str) -> None:
+def check_interface(session: Any, name: Path | str) -> None:
     """Refuse a graph whose inputs and output are not those of an encoder."""
     inputs = {value.name: value.type for value in session.get_inputs()}
     outputs = [value.type for value in session.get_outputs()]

@@ -23,6 +23,7 @@ from cptuning.inference.calibration import prior_correction, softmax, uncertaint
 from cptuning.inference.conformal import ConformalSets, check_coverage
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import familiarity
+from cptuning.inference.ordinal import Order, extended, medians
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
 from cptuning.inference.scoring import Inference, Scores, class_scores, close_calls
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
@@ -100,6 +101,8 @@ class Predictor(ABC):
     """The confidence up to which a text is "unknown"."""
     conformal: ConformalSets | None
     """What label sets of a given coverage rest on, if there were held-out answers."""
+    order: Order | None
+    """The labels from the least to the greatest, if they have an order."""
     support: SupportSet | None
     """The labelled examples that answers rest on, if they do."""
     second_look: SecondLook | None
@@ -259,6 +262,7 @@ class HeadPredictor(Predictor):
     conformal: ConformalSets | None = None
     unknown_threshold = None
     least_confidence = None
+    order = None
     support = None
     second_look = None
     class_prior = None
@@ -307,6 +311,7 @@ class EmbeddingPredictor(Predictor):
     second_look: SecondLook | None = None
     class_prior: Weights | None = None
     """The share of each class among the texts to answer; None: as the inference assumes."""
+    order: Order | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -378,6 +383,11 @@ class EmbeddingPredictor(Predictor):
         """The rows that rounding may have decided, if there is a second look at them."""
         if self.second_look is None:
             return np.empty(0, np.int64)
+        if self.order is not None:
+            best = self.best(scores)[:, None]
+            is_other = np.arange(scores.shape[1]) != best
+            nearer = self.best(scores + self.second_look.clear_lead * is_other)
+            return np.flatnonzero(nearer != best[:, 0])
         return close_calls(
             embeddings,
             scores,
@@ -398,20 +408,34 @@ class EmbeddingPredictor(Predictor):
         """The calibrated probability of each class."""
         return softmax(scores, self.temperature)
 
+    def best(self, scores: Scores) -> IntArray:
+        """The number of the class that each row is answered with: the likeliest, or the median."""
+        if self.order is None:
+            return np.asarray(scores.argmax(axis=1))
+        places = [self.label_space.classes.index(label) for label in self.order]
+        return medians(self.probabilities_of(scores), places)
+
+    def confidence(self, label: Any, probabilities: Scores) -> float | None:
+        """The probability of the label that was given to a text; None if that is "unknown"."""
+        if self.order is None or self.is_unknown(label):
+            return super().confidence(label, probabilities)
+        return float(probabilities[self.label_space.classes.index(label)])
+
     def labels_of(
         self, embeddings: FloatArray, scores: Scores | None = None
     ) -> np.ndarray[Any, Any]:
         """The label of each embedding; its class scores are computed unless they are given."""
         scores = self.scores(embeddings) if scores is None else scores
-        labels = self.label_space.decode(scores.argmax(axis=1))
+        best = self.best(scores)
+        labels = self.label_space.decode(best)
         if not self.answers_unknown:
             return labels
         labels = labels.astype(object)
         if self.unknown_threshold is not None:
             labels[familiarity(embeddings, self.support) < self.unknown_threshold] = UNKNOWN
         if self.least_confidence is not None:
-            unsure = self.probabilities_of(scores).max(axis=1) <= self.least_confidence
-            labels[unsure] = UNKNOWN
+            sure = self.probabilities_of(scores)[np.arange(len(best)), best]
+            labels[sure <= self.least_confidence] = UNKNOWN
         return labels
 
     def reasons(
@@ -460,7 +484,8 @@ class EmbeddingPredictor(Predictor):
             )
         exact = (self.second_look or self).encoder  # All later answers rest on these.
         more = SupportSet(examples, exact.embed(examples), label_space.encode(labels))
-        return replace(self, support=self.support + more, label_space=label_space)
+        order = None if self.order is None else extended(self.order, label_space)
+        return replace(self, support=self.support + more, label_space=label_space, order=order)
 
     def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
         """Which of some labelled examples the model does not know yet, each of them once."""
@@ -509,4 +534,11 @@ class EmbeddingPredictor(Predictor):
         if prior is not None:
             prior = prior[left[left < len(prior)]]
             prior = prior / prior.sum() if len(prior) else None
-        return replace(self, support=support, label_space=LabelSpace(classes), class_prior=prior)
+        order = self.order and tuple(label for label in self.order if label in classes)
+        return replace(
+            self,
+            support=support,
+            label_space=LabelSpace(classes),
+            class_prior=prior,
+            order=order,
+        )

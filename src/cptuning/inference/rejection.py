@@ -14,7 +14,7 @@ CERTAINTY = 0.9
 
 _TARGET = re.compile(r"\s*error\s*<=\s*(\d*\.?\d+)\s*(%?)\s*")
 # The first threshold answers this share of the examples; each further one, so many more.
-_FIRST, _STEP = 5, 20
+_FIRST, _STEP = 3, 20
 _NOTHING = 1.0
 
 
@@ -106,7 +106,7 @@ def rejection(
 
     Thresholds are tested from strict to loose, and the last one before the first failure is
     taken: *fixed-sequence testing*, as in "Learn then Test" (Angelopoulos et al., 2021), so that
-    no correction is needed for having tested many. The first one answers a fifth of the held-out
+    no correction is needed for having tested many. The first one answers a third of the held-out
     examples, or as many as it takes for a test to succeed; each further one a twentieth more. The
     t-th highest confidence as a threshold answers m texts, e of them wrongly. It passes if
 
@@ -115,7 +115,7 @@ def rejection(
     which says the same as that the Clopper-Pearson bound of the error is at most the target.
 
     >>> rejection(np.linspace(1, 0, 101), np.linspace(1, 0, 101) > 0.19, 0.05).answered
-    75
+    80
     """
     from scipy.special import bdtr
 

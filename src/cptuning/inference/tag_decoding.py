@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cptuning.data.tag_schemes import WordSpan
 
 Floats = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 Before = Literal["start", "outside", "begin", "inside"]
 Move = Literal["outside", "inside", "same", "other"]
@@ -96,27 +97,36 @@ def _shared(probability: float, n: int) -> float:
     return float(np.log(probability / n)) if n else -np.inf
 
 
-def viterbi(emissions: Floats, first: Floats, after: Floats) -> NDArray[np.int64]:
-    """The sequence of tags with the highest sum of scores: (words, tags), (tags,), (tags, tags).
+def viterbi(emissions: Sequence[Floats], first: Floats, after: Floats) -> list[IntArray]:
+    """For each sentence the tags with the highest sum of scores.
+
+    ``emissions`` are (words, tags), ``first`` is (tags,) and ``after`` (tags before, tags).
 
     >>> first, after = np.array([0.0, -np.inf]), np.zeros((2, 2))
-    >>> viterbi(np.array([[0.0, 9.0], [0.0, 1.0], [1.0, 0.0]]), first, after).tolist()
+    >>> [tags] = viterbi([np.array([[0.0, 9.0], [0.0, 1.0], [1.0, 0.0]])], first, after)
+    >>> tags.tolist()
     [0, 1, 0]
     """
-    n = len(emissions)
-    if n == 0:
-        return np.empty(0, dtype=np.int64)
-    best = first + emissions[0]
-    came_from = np.zeros(emissions.shape, dtype=np.int64)
-    for place in range(1, n):
-        paths = best[:, None] + after
-        came_from[place] = paths.argmax(axis=0)
-        best = paths.max(axis=0) + emissions[place]
-    tags = np.empty(n, dtype=np.int64)
-    tags[-1] = best.argmax()
-    for place in range(n - 1, 0, -1):
-        tags[place - 1] = came_from[place, tags[place]]
-    return tags
+    lengths = np.array([len(rows) for rows in emissions], dtype=np.int64)
+    longest, size = int(lengths.max(initial=0)), len(first)
+    if longest == 0:
+        return [np.empty(0, dtype=np.int64) for _ in emissions]
+    padded = np.zeros((len(emissions), longest, size))
+    for number, rows in enumerate(emissions):
+        padded[number, : len(rows)] = rows
+    best = first + padded[:, 0]
+    came_from = np.zeros((longest, len(emissions), size), dtype=np.int64)
+    for place in range(1, longest):
+        paths = best[:, :, None] + after
+        goes_on = (place < lengths)[:, None]
+        # Behind its last word a sentence stays where it is.
+        came_from[place] = np.where(goes_on, paths.argmax(axis=1), np.arange(size))
+        best = np.where(goes_on, paths.max(axis=1) + padded[:, place], best)
+    tags = np.empty((longest, len(emissions)), dtype=np.int64)
+    tags[-1] = best.argmax(axis=1)
+    for place in range(longest - 1, 0, -1):
+        tags[place - 1] = came_from[place, np.arange(len(emissions)), tags[place]]
+    return [tags[:length, number] for number, length in enumerate(lengths.tolist())]
 
 
 def marginals(emissions: Floats, first: Floats, after: Floats) -> Floats:

@@ -17,6 +17,7 @@ from cptuning.inference.support import IntArray
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.evaluation_log import EvaluationLog, HeldOut
 from cptuning.methods.fit_result import FitResult
+from cptuning.methods.layers import freeze_lower_layers
 from cptuning.methods.learner import Learner
 from cptuning.methods.similar_examples import SimilarExamples
 from cptuning.methods.task import NO_TARGET, BatchedTask, mean_by_sample
@@ -243,17 +244,3 @@ class CPTuning(Learner[CPTuningSettings, CPTuningTask]):
         answers = self._cross_fitted()[0] if self._cross_fits else None
         fitted = CPTuning(replace(self.training, folds=0)).fit()
         return fitted, fitted.held_out if answers is None else answers
-
-
-def freeze_lower_layers(module: PromptedEncoder, share: float) -> None:
-    """Freeze the embedding table and a share of the layers, but not the prompt vectors.
-
-    If all layers share their weights (ALBERT), or can't be told apart, it is the table alone.
-    """
-    if share == 0:
-        return
-    depth = module.model.config.num_hidden_layers
-    stacks = [m for m in module.model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
-    layers = list(stacks[0])[: round(share * depth)] if stacks else []
-    for part in (module.model.get_input_embeddings(), *layers):
-        part.requires_grad_(False)

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from cptuning.inference import (
     Rejection,
     fit_temperature,
     log_loss,
+    medians,
     rejection,
     softmax,
 )
@@ -43,6 +44,8 @@ class HeldOut:
     labels: IntArray
     weights: NDArray[np.float64] | None = None
     """What each answer counts in calibration; None if each counts 1."""
+    places: tuple[int, ...] | None = None
+    """The classes from the least to the greatest, if the answers are medians."""
 
     @property
     def temperature(self) -> float:
@@ -68,7 +71,15 @@ class HeldOut:
 
     def rejection(self, target: float) -> Rejection:
         """From which confidence on at most this share of the answers is wrong."""
-        return rejection(self.probabilities.max(axis=1), self.quality == 1, target)
+        confidence = self.probabilities[np.arange(len(self.labels)), self.answers]
+        return rejection(confidence, self.quality == 1, target)
+
+    @property
+    def answers(self) -> IntArray:
+        """The number of the class that each example is answered with."""
+        if self.places is None:
+            return np.asarray(self.scores.argmax(axis=1))
+        return medians(self.probabilities, self.places)
 
     @property
     def quality(self) -> NDArray[np.float64]:
@@ -77,7 +88,7 @@ class HeldOut:
         Label sets are given by a calibration that did not see them: that of the other folds.
         """
         if self.labels.ndim == 1:
-            return np.asarray(self.scores.argmax(axis=1) == self.labels, np.float64)
+            return np.asarray(self.answers == self.labels, np.float64)
         n = len(self.labels)
         folds = stratified_folds(strata(self.labels), min(_FOLDS, n), 0) if n > 1 else np.zeros(n)
         quality = np.empty(n)
@@ -109,7 +120,13 @@ class HeldOut:
     def take(self, rows: IntArray) -> "HeldOut":
         """Some of the answers, in the order asked for."""
         weights = None if self.weights is None else self.weights[rows]
-        return HeldOut(self.scores[rows], self.familiarity[rows], self.labels[rows], weights)
+        return replace(
+            self,
+            scores=self.scores[rows],
+            familiarity=self.familiarity[rows],
+            labels=self.labels[rows],
+            weights=weights,
+        )
 
     @classmethod
     def joined(cls, parts: Sequence["HeldOut"]) -> "HeldOut":

@@ -166,8 +166,8 @@ class Layout:
             return self._together(examples)
         pairs = list(
             zip(
-                map(self._alone, self._tokens(examples.first)),
-                map(self._alone, self._tokens(examples.second)),
+                map(self.alone, self._tokens(examples.first)),
+                map(self.alone, self._tokens(examples.second)),
                 strict=True,
             )
         )
@@ -239,7 +239,11 @@ class Layout:
             return [0]
         return window_starts(n_tokens - self._prefix, self._room_of_window, self.windows)
 
-    def _alone(self, tokens: list[int]) -> Encoding:
+    def pieces_of(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word as it is inside a sentence, without a text's prefix."""
+        return _ids_of(self._tokenizer, [" " + word for word in words])
+
+    def alone(self, tokens: list[int]) -> Encoding:
         """A text in a sequence of its own, without a prompt."""
         prefix, suffix = self.special.prefix, self.special.suffix
         kept = tokens[: self.max_length - len(prefix) - len(suffix)]

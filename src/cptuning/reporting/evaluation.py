@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import Examples
-from cptuning.inference import UNKNOWN, Predictor, Reasons, expected_calibration_error
+from cptuning.inference import (
+    UNKNOWN,
+    Predictor,
+    Reasons,
+    expected_calibration_error,
+    mean_distance,
+)
+from cptuning.inference.predictor import Answered
 from cptuning.inference.support import FloatArray, IntArray
 from cptuning.reporting.metrics import ConfusionMatrix, wilson_interval
 
@@ -50,9 +57,15 @@ class Evaluation:
             examples,
             truth=list(labels),
             answers=answered.labels.tolist(),
-            confidence=answered.probabilities.max(axis=1),
+            confidence=_confidence(predictor, answered),
             embeddings=answered.embeddings,
         )
+
+    @property
+    def mean_distance(self) -> float | None:
+        """The mean absolute error of labels that have an order; None for others."""
+        order = self.predictor.order
+        return None if order is None else mean_distance(self.truth, self.answers, order)
 
     @cached_property
     def confusion(self) -> ConfusionMatrix:
@@ -133,6 +146,7 @@ class Evaluation:
             "majority": confusion.majority,
             "n": confusion.n,
             "calibration_error": self.calibration_error,
+            **({} if self.predictor.order is None else {"mean_distance": self.mean_distance}),
             "unknown_answers": int((~self.answered).sum()),
             "classes": {
                 str(score.label): {
@@ -145,6 +159,15 @@ class Evaluation:
             },
             "foreign_labels": {str(label): n for label, n in self.foreign_labels.items()},
         }
+
+
+def _confidence(predictor: Predictor, answered: Answered) -> NDArray[np.float64]:
+    """The probability of each answer; of "unknown", that of the likeliest class."""
+    highest = answered.probabilities.max(axis=1)
+    if predictor.order is None:
+        return np.asarray(highest)
+    found = map(predictor.confidence, answered.labels.tolist(), answered.probabilities)
+    return np.array([top if p is None else p for p, top in zip(found, highest, strict=True)])
 
 
 def cautions(foreign_labels: Mapping[Hashable, int], overlap: int, n: int) -> list[str]:

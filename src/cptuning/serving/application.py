@@ -31,22 +31,32 @@ from cptuning.serving.routes import (
     named_routes,
     server_routes,
 )
+from cptuning.serving.tagging_routes import ServedTagger, tagging_routes
 
 _DOCS_FILES = "/docs-files"
 _DESCRIPTION = """
 Few-shot text classifiers over HTTP. `/predict`, `/embed` and `/examples` use the default model,
-`/models/{name}/...` the model of that name. The body of every error is
-`{"error": "one sentence"}`.
+`/models/{name}/...` the model of that name. Taggers answer `/tag` and `/models/{name}/tag`. The
+body of every error is `{"error": "one sentence"}`.
 """
 
 
-def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: ApiKeys) -> FastAPI:
-    """The FastAPI application that serves the models of a registry."""
+def create_app(
+    registry: ModelRegistry,
+    limits: Limits,
+    metrics: Metrics,
+    keys: ApiKeys,
+    taggers: dict[str, ServedTagger] | None = None,
+) -> FastAPI:
+    """The FastAPI application that serves the models of a registry, and taggers."""
+    taggers = taggers or {}
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await asyncio.to_thread(registry.close)
+        for tagger in taggers.values():
+            await asyncio.to_thread(tagger.close)
 
     # The scripts of /docs are served from here, not from a CDN.
     app = FastAPIOffline(
@@ -58,8 +68,8 @@ def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: 
         static_url=_DOCS_FILES,
         lifespan=lifespan,
     )
-    app.state.service = ServiceState(registry, limits, metrics)
-    _add_routes(app, registry, keys)
+    app.state.service = ServiceState(registry, limits, metrics, taggers)
+    _add_routes(app, registry, keys, list(taggers))
     # The one added last runs first: every request is counted, then authenticated, then measured.
     app.add_middleware(BodyLimitMiddleware, limits=limits)
     app.add_middleware(AuthMiddleware, keys=keys, open_prefixes=[_DOCS_FILES])
@@ -69,20 +79,27 @@ def create_app(registry: ModelRegistry, limits: Limits, metrics: Metrics, keys: 
     return app
 
 
-def _add_routes(app: FastAPI, registry: ModelRegistry, keys: ApiKeys) -> None:
+def _add_routes(app: FastAPI, registry: ModelRegistry, keys: ApiKeys, taggers: list[str]) -> None:
     names = [name for name, _ in registry]
-    shown = registry.default or names[0]
-    predictor = registry.find(shown)[1].model.predictor
-    takes = {
-        "pairs": predictor.is_pair,
-        "label_sets": isinstance(predictor, MultiLabelPredictor),
-    }
+    shown = registry.default or [*names, *taggers][0]
+    of_models = []
+    if names:
+        predictor = registry.find(registry.default or names[0])[1].model.predictor
+        takes = {
+            "pairs": predictor.is_pair,
+            "label_sets": isinstance(predictor, MultiLabelPredictor),
+        }
+        of_models = [named_routes(), model_routes(**takes)]
     locked = [Depends(HTTPBearer(auto_error=False))] if keys else []
     # /docs is public: where there are API keys, it must not reveal the names of the models.
     named = [*locked, name_parameter("name" if keys else shown)]
     app.include_router(server_routes(), tags=["server"], dependencies=locked)
-    app.include_router(model_routes(**takes), tags=["default model"], dependencies=locked)
-    for routes in (named_routes(), model_routes(**takes)):
+    if names:
+        app.include_router(model_routes(**takes), tags=["default model"], dependencies=locked)
+    if taggers:
+        app.include_router(tagging_routes(), tags=["taggers"], dependencies=locked)
+        of_models.append(tagging_routes())
+    for routes in of_models:
         app.include_router(routes, prefix=NAMED_MODEL, tags=["models"], dependencies=named)
 
 

@@ -13,6 +13,7 @@ from cptuning.serving.limits import Limits
 from cptuning.serving.prometheus import Metrics
 from cptuning.serving.served_model import ServedModel
 from cptuning.storage import FACTS_FILE
+from cptuning.storage.folders import is_tagger
 
 _log = logging.getLogger("cptuning")
 
@@ -20,7 +21,8 @@ _log = logging.getLogger("cptuning")
 class ModelRegistry:
     """The workers, by the names of their models.
 
-    ``place`` is a model folder, or a folder of model folders. The name in a request is only looked
+    ``place`` is a model folder, or a folder of model folders, whose taggers are left out: see
+    ``tagging_routes.py``. The name in a request is only looked
     up among the loaded models; no path is ever built from it.
     """
 
@@ -32,9 +34,11 @@ class ModelRegistry:
         *,
         device: str = "auto",
         default: str | None = None,
+        may_be_empty: bool = False,
     ) -> None:
         self._place = place.absolute()
         self._is_one_model = (place / FACTS_FILE).is_file()
+        self._may_be_empty = may_be_empty
         self._limits = limits
         self._metrics = metrics
         self._device = device
@@ -100,6 +104,8 @@ class ModelRegistry:
 
     def _folders(self) -> dict[str, Path]:
         """The model folders, by name."""
+        if self._is_one_model and holds_tagger(self._place):
+            return {}
         if self._is_one_model:
             return {self._place.resolve().name: self._place}
         if not self._place.is_dir():
@@ -109,10 +115,11 @@ class ModelRegistry:
             for folder in sorted(self._place.iterdir())
             # A hidden folder is still being saved; a name that can't be printed can't be requested.
             if (folder / FACTS_FILE).is_file()
+            and not holds_tagger(folder)
             and not folder.name.startswith(".")
             and folder.name.isprintable()
         }
-        if not found:
+        if not found and not self._may_be_empty:
             raise CPTuningError(
                 f"{self._place} is not a model folder and contains none: "
                 "create one with `cptuning fit`."
@@ -132,3 +139,11 @@ class ModelRegistry:
         )
         self._workers[name] = worker
         return worker
+
+
+def holds_tagger(folder: Path) -> bool:
+    """Whether a folder holds a tagger; what is wrong with a folder is told when it is loaded."""
+    try:
+        return is_tagger(folder)
+    except CPTuningError:
+        return False

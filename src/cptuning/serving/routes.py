@@ -2,8 +2,8 @@
 
 import asyncio
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Body, Depends, Path, Request, Response
@@ -32,6 +32,9 @@ from cptuning.serving.schemas import (
     PredictRequest,
     PredictResponse,
 )
+
+if TYPE_CHECKING:
+    from cptuning.serving.tagging_routes import ServedTagger
 
 T = TypeVar("T")
 
@@ -71,6 +74,7 @@ class ServiceState:
     registry: ModelRegistry
     limits: Limits
     metrics: Metrics
+    taggers: "dict[str, ServedTagger]" = field(default_factory=dict)
 
 
 def _state(request: Request) -> ServiceState:

@@ -16,6 +16,7 @@ from cptuning.serving.limits import Limits
 from cptuning.serving.model_registry import ModelRegistry
 from cptuning.serving.prometheus import Metrics
 from cptuning.serving.protocol import protocol_with
+from cptuning.serving.tagging_routes import load_taggers
 
 
 def serve(
@@ -36,10 +37,13 @@ def serve(
     keys.require_for(host)
     with listening_socket(host, port) as listener:  # Before the models, so that it fails early.
         metrics = Metrics()
-        registry = ModelRegistry(place, limits, metrics, device=device, default=default)
-        names = ", ".join(name for name, _ in registry)
+        taggers = load_taggers(place, device, limits)
+        registry = ModelRegistry(
+            place, limits, metrics, device=device, default=default, may_be_empty=bool(taggers)
+        )
+        names = ", ".join([*(name for name, _ in registry), *taggers])
         config = uvicorn.Config(
-            create_app(registry, limits, metrics, keys),
+            create_app(registry, limits, metrics, keys, taggers),
             http=protocol_with(limits),
             ws="none",
             loop="asyncio",

@@ -6,25 +6,55 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import restore, whole_folder
-from cptuning.storage.schema import FACTS_FILE, FORMAT, ModelFacts
+from cptuning.storage.schema import FACTS_FILE, FORMAT, TAGGER, ModelFacts
 
 _MOST_FILES = 1000
 _MOST_FACTS_BYTES = 16_000_000
 
 
 def read_facts(folder: Path) -> ModelFacts:
-    """What a model folder says of itself, without loading the model.
+    """What the folder of a classifier says of it, without loading it.
 
     >>> read_facts(Path("no-such-folder"))
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
+    stored = stored_facts(folder)
+    if stored.get("method") == TAGGER:
+        raise CPTuningError(
+            f"The model {folder} is a tagger, which finds spans: use `cptuning tag`, or load it "
+            "with cptuning.load."
+        )
+    with damage_named(folder):
+        return ModelFacts.from_json(stored)
+
+
+def is_tagger(folder: Path) -> bool:
+    """Whether a model folder holds a tagger."""
+    return stored_facts(folder).get("method") == TAGGER
+
+
+@contextmanager
+def damage_named(folder: Path) -> Iterator[None]:
+    """Inside, an error in what a folder says of its model names the file."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        why = str(getattr(error, "strerror", None) or error).removesuffix(".")
+        raise CPTuningError(
+            f"{folder / FACTS_FILE} is damaged ({why}): save the model again."
+        ) from error
+
+
+def stored_facts(folder: Path) -> dict[str, Any]:
+    """What a model folder says of itself, of whatever kind it is, in a format that is known."""
     path = folder / FACTS_FILE
     try:
         restore(_place(folder))
@@ -40,18 +70,15 @@ def read_facts(folder: Path) -> ModelFacts:
         _refuse_strange_files(folder)
     except OSError as error:
         raise CPTuningError(f"{folder} can't be read: {error.strerror or error}.") from error
-    try:
+    with damage_named(folder):
         if path.stat().st_size > _MOST_FACTS_BYTES:
             raise ValueError("it is too large")
         stored = json.loads(path.read_text("utf-8"), parse_constant=_refuse_constant)
         number = stored.get("format") if isinstance(stored, dict) else None
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError("its format is not a whole number")
-        if number <= FORMAT:
-            return ModelFacts.from_json(stored)
-    except (OSError, ValueError, RecursionError) as error:
-        why = str(getattr(error, "strerror", None) or error).removesuffix(".")
-        raise CPTuningError(f"{path} is damaged ({why}): save the model again.") from error
+    if number <= FORMAT:
+        return dict(stored)
     raise CPTuningError(
         f"The model {folder} was written by a newer cptuning (format {str(number)[:20]}, this one "
         f"reads up to {FORMAT}): pip install --upgrade cptuning."

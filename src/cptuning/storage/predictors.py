@@ -1,6 +1,8 @@
 """Predictors to folders and back, without the estimators that train them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +41,7 @@ from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, card
 from cptuning.storage.folders import new_folder, read_facts
-from cptuning.storage.schema import FACTS_FILE, ModelFacts
+from cptuning.storage.schema import FACTS_FILE, LayoutFacts, ModelFacts
 from cptuning.storage.tokenizer_check import check_tokenizer
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ _SUPPORT = "support.safetensors"
 _HELD_OUT = "held_out.safetensors"
 _RIGHT = "probability_of_right_label"
 _MOST_WEIGHT = 1e12
-_TOKENIZER = "tokenizer.json"
+TOKENIZER = "tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
     """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
     stored = json.dumps(facts.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (place / FACTS_FILE).write_text(stored + "\n", "utf-8")
-    predictor.encoder.layout.save_tokenizer(place / _TOKENIZER)
+    predictor.encoder.layout.save_tokenizer(place / TOKENIZER)
     if predictor.conformal is not None:
         save_tensors(place / _HELD_OUT, {_RIGHT: predictor.conformal.probabilities})
     support = predictor.support
@@ -106,8 +108,15 @@ def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -
     A ``trainable`` one has a model of torch, if torch is installed.
     """
     facts = read_facts(folder)
-    try:
+    with unusable_named(folder):
         return LoadedModel(facts, _predictor(folder, facts, device, trainable))
+
+
+@contextmanager
+def unusable_named(folder: Path) -> Iterator[None]:
+    """Inside, whatever a damaged or foreign model folder leads to becomes one sentence."""
+    try:
+        yield
     except CPTuningError as error:
         if str(folder) in str(error) or "pip install" in str(error):
             raise
@@ -137,7 +146,7 @@ def _why(error: Exception) -> str:
 
 
 def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) -> Predictor:
-    layout = _layout(folder, facts)
+    layout = read_layout(folder, facts.layout)
     if (folder / HEAD_FILE).exists():
         scorer = _scorer(folder, layout, device)
         predictor: Predictor = HeadPredictor(
@@ -166,6 +175,7 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
             **answering,
             unknown_threshold=facts.unknown_threshold,
             least_confidence=facts.least_confidence,
+            order=facts.order,
             conformal=_read_conformal(folder),
             class_prior=None if facts.class_prior is None else np.array(facts.class_prior),
         )
@@ -333,8 +343,9 @@ def _scorer(folder: Path, layout: Layout, device: str) -> Scorer:
     return TextScorer.load(folder, layout, Processes.find(device).device)
 
 
-def _layout(folder: Path, facts: ModelFacts) -> Layout:
-    path, layout = folder / _TOKENIZER, facts.layout
+def read_layout(folder: Path, layout: LayoutFacts) -> Layout:
+    """How texts are laid out, with the tokenizer of a model's folder."""
+    path = folder / TOKENIZER
     check_tokenizer(path, layout.vocabulary)
     try:
         tokenizer = Tokenizer.from_file(str(path))

@@ -12,7 +12,7 @@ import numpy as np
 from cptuning.data import LabelCells, LabelSpace, label_space_from_json
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
-from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor
+from cptuning.inference import LabelCalibration, MultiLabelPredictor, Predictor, order_of
 from cptuning.methods.all_settings import SETTINGS
 from cptuning.methods.cp_tuning_settings import MOST_STEPS
 from cptuning.prompting import Layout, SpecialTokens, Template
@@ -20,6 +20,8 @@ from cptuning.settings import TrainingSettings, check_settings
 
 FORMAT = 2
 FACTS_FILE = "cptuning.json"
+TAGGER = "tagger"
+"""The method of a folder that holds no classifier but a tagger."""
 SEARCH_FACTS = {
     "search": "Searched for",
     "candidates": "Candidates",
@@ -80,9 +82,9 @@ class LayoutFacts:
             "windows": 1,
             **stored,
         }  # Older models have none.
-        facts = _Object("layout", stored, _names(cls))
+        facts = JsonObject("layout", stored, field_names(cls))
         vocabulary = facts.whole_number("vocabulary", 1, _MOST_IDS)
-        special = _Object("layout.special", stored["special"], _names(SpecialTokens))
+        special = JsonObject("layout.special", stored["special"], field_names(SpecialTokens))
         most = vocabulary - 1
         return cls(
             SpecialTokens(
@@ -131,7 +133,7 @@ class LabelSetFacts:
     @classmethod
     def from_json(cls, stored: Any, n_labels: int) -> "LabelSetFacts":
         """The inverse of what is stored, checked."""
-        facts = _Object("label_sets", stored, _names(cls))
+        facts = JsonObject("label_sets", stored, field_names(cls))
         biases = stored["biases"]
         if not isinstance(biases, list) or len(biases) != n_labels:
             raise CPTuningError("label_sets.biases is not a list with a number for each label")
@@ -162,6 +164,8 @@ class ModelFacts:
     """Of a model that looks again at close calls."""
     class_prior: tuple[float, ...] | None
     """The shares that the probabilities are corrected for, in the order of the classes."""
+    order: tuple[Any, ...] | None
+    """The labels from the least to the greatest, if they have an order."""
     label_sets: "LabelSetFacts | None"
     """Of a multi-label model."""
     training: dict[str, Any]
@@ -190,6 +194,7 @@ class ModelFacts:
             predictor.least_confidence,
             None if look is None else look.clear_lead,
             None if prior is None else tuple(prior.tolist()),
+            predictor.order,
             LabelSetFacts.of(predictor),
             training,
             versions(),
@@ -201,9 +206,9 @@ class ModelFacts:
         if isinstance(stored, dict) and stored.get("format") == 1:
             stored = _from_format_1(stored)
         if isinstance(stored, dict):
-            none = dict.fromkeys(("class_prior", "label_sets", "least_confidence"))
+            none = dict.fromkeys(("class_prior", "label_sets", "least_confidence", "order"))
             stored = none | stored  # Older models have none.
-        facts = _Object("", stored, _names(cls) - {"label_space"} | {"format", "classes"})
+        facts = JsonObject("", stored, field_names(cls) - {"label_space"} | {"format", "classes"})
         method = facts.text("method")
         if method not in SETTINGS:
             raise CPTuningError(f"method is {_shown(method)}: use one of {', '.join(SETTINGS)}")
@@ -214,17 +219,18 @@ class ModelFacts:
         return cls(
             method,
             label_space,
-            _parameters(facts.object("parameters")),
-            _settings(kind, _names(kind), facts.object("settings")),
+            parameters_from_json(facts.object("parameters")),
+            settings_from_json(kind, field_names(kind), facts.object("settings")),
             LayoutFacts.from_json(facts.object("layout")),
             facts.number("temperature", *_TEMPERATURES),
             None if threshold is None else facts.number("unknown_threshold", -10, 10),
             None if sure is None else facts.number("least_confidence", 0, 1),
             None if lead is None else facts.number("clear_lead", 0, _MOST_LEAD),
             _class_prior(facts.values["class_prior"], label_space),
+            _order(facts.values["order"], label_space),
             None if sets is None else LabelSetFacts.from_json(sets, len(label_space)),
             _training(facts.object("training")),
-            _texts("versions", facts.object("versions")),
+            texts_from_json("versions", facts.object("versions")),
         )
 
     @property
@@ -255,13 +261,14 @@ class ModelFacts:
             "least_confidence": self.least_confidence,
             "clear_lead": self.clear_lead,
             "class_prior": self.class_prior,
+            "order": None if self.order is None else list(self.order),
             "label_sets": None if self.label_sets is None else asdict(self.label_sets),
             "training": self.training,
             "versions": self.versions,
         }
 
 
-class _Object:
+class JsonObject:
     """A JSON object whose fields are read with checks; the errors name them."""
 
     def __init__(self, name: str, values: Any, needed: Iterable[str]) -> None:
@@ -275,7 +282,7 @@ class _Object:
 
     def object(self, name: str) -> dict[str, Any]:
         """A field that is an object itself."""
-        return _Object(self._full(name), self.values[name], ()).values
+        return JsonObject(self._full(name), self.values[name], ()).values
 
     def text(self, name: str) -> str:
         """A field that is a string."""
@@ -325,7 +332,8 @@ class _Object:
         return f"{self._name}.{name}" if self._name else name
 
 
-def _names(kind: type) -> set[str]:
+def field_names(kind: type) -> set[str]:
+    """The names of a dataclass's fields."""
     return set(kind.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
@@ -360,7 +368,16 @@ def _class_prior(stored: Any, label_space: LabelSpace) -> tuple[float, ...] | No
     return None if prior is None else tuple(prior.tolist())
 
 
-def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
+def _order(stored: Any, label_space: LabelSpace) -> tuple[Any, ...] | None:
+    if stored is None:
+        return None
+    if not isinstance(stored, list) or any(label not in label_space.classes for label in stored):
+        raise CPTuningError(f"order is {_shown(stored)}, not the classes in an order")
+    return order_of(stored, label_space)
+
+
+def parameters_from_json(stored: dict[str, Any]) -> dict[str, Any]:
+    """An estimator's parameters, checked."""
     foreign = sorted(OF_ONE_MACHINE & set(stored))
     if foreign:
         raise CPTuningError(
@@ -371,9 +388,10 @@ def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _settings(
+def settings_from_json(
     kind: Callable[..., TrainingSettings], names: set[str], stored: dict[str, Any]
 ) -> TrainingSettings:
+    """The settings of a method, checked."""
     unknown = sorted(set(stored) - names)
     if unknown:
         raise CPTuningError(f"there is no setting {_shown(unknown[0])}")
@@ -394,7 +412,7 @@ def _settings(
 
 
 def _training(stored: dict[str, Any]) -> dict[str, Any]:
-    facts = _Object(
+    facts = JsonObject(
         "training", stored, ["examples", "validation", "held_out_accuracy", "best_step", "seed"]
     )
     facts.text("validation")
@@ -408,13 +426,14 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     if stored.get("label_cells") is not None:
         LabelCells.from_json(stored["label_cells"])
     if "backbone" in stored:
-        backbone = _Object("training.backbone", stored["backbone"], ["name"])
+        backbone = JsonObject("training.backbone", stored["backbone"], ["name"])
         for name in {"name", "revision"} & set(backbone.values):
             backbone.text(name)
     return stored
 
 
-def _texts(name: str, stored: dict[str, Any]) -> dict[str, str]:
+def texts_from_json(name: str, stored: dict[str, Any]) -> dict[str, str]:
+    """An object of texts, checked."""
     for value in stored.values():
         if not isinstance(value, str):
             raise CPTuningError(f"{name} has {_shown(value)}, not a text")
