@@ -13,8 +13,8 @@ RUN python -m venv /opt/cptuning \
 FROM python:3.11-slim
 COPY --from=build /opt/cptuning /opt/cptuning
 ENV PATH=/opt/cptuning/bin:$PATH PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1
-RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin cptuning
-USER cptuning
+RUN useradd --no-log-init --uid 10001 --no-create-home --shell /usr/sbin/nologin cptuning
+USER 10001
 VOLUME /models
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD \

@@ -11,7 +11,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo app bench docs test coverage lint browser clean
+.PHONY: demo app bench docs test test-lowest coverage lint dist browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
@@ -32,6 +32,26 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/hadolint Dockerfile
+
+# The wheel and the sdist, into dist/.
+dist: $(READY)
+	$(BIN)/python -m build
+
+# The oldest versions that pyproject.toml promises, in a place of their own; torch stays at its pin.
+# LOWEST is what is tested: all that reads, learns, predicts and is saved.
+LOWEST ?= tests/data tests/prompting tests/losses tests/inference tests/methods/test_instant.py \
+	tests/storage/test_instant_folders.py tests/storage/test_models.py tests/test_estimator.py
+.venv-lowest/.ready: pyproject.toml constraints.txt packaging/lowest.py
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	$(PYTHON) packaging/lowest.py > .venv-lowest/lowest.txt
+	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/lowest.txt \
+		--editable ".[train,files]" pytest hypothesis pandas datasets
+	touch $@
+test-lowest: .venv-lowest/.ready
+	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" $(LOWEST)
 
 # The tests of the web page need a real browser; a fresh Debian machine has none.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -50,4 +70,4 @@ coverage: $(READY) browser
 	$(PYTEST) --cov --cov-report term --cov-report html
 
 clean:
-	rm -rf .venv demo-output site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf .venv .venv-lowest dist demo-output site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

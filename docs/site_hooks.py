@@ -23,7 +23,19 @@ REFERENCE = {
     "reference/methods.md": ("Methods", "cptuning.estimator", None),
     "reference/backbones.md": ("Backbones", "cptuning.backbone", ("load_backbone", "Backbone")),
     "reference/losses.md": ("Losses", "cptuning.losses", None),
-    "reference/callbacks.md": ("Callbacks", "cptuning.training", ("Callback", "Score")),
+    "reference/callbacks.md": (
+        "Callbacks",
+        "cptuning.training",
+        (
+            "Callback",
+            "Score",
+            "Tracker",
+            "TensorBoardTracker",
+            "MLflowTracker",
+            "WandbTracker",
+            "TrackioTracker",
+        ),
+    ),
 }
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)

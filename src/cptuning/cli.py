@@ -24,6 +24,7 @@ from cptuning.commands.info import info
 from cptuning.commands.learning_curve import learning_curve
 from cptuning.commands.methods import methods
 from cptuning.commands.predict import predict
+from cptuning.commands.push import push
 from cptuning.commands.rank import rank
 from cptuning.commands.reproduce import reproduce
 from cptuning.commands.serve import serve
@@ -106,7 +107,7 @@ def start(
 
 
 for command in (
-    *(fit, predict, evaluate, explain, suggest, add, info, export, serve),
+    *(fit, predict, evaluate, explain, suggest, add, info, export, push, serve),
     *(check, learning_curve, demo, methods, backbones, reproduce, compare),
 ):
     app.command()(command)

@@ -7,13 +7,14 @@ from cptuning.errors import CPTuningError
 
 # As Python imports them, by the extra that brings them.
 _EXTRAS = {
-    "train": ("torch", "transformers", "accelerate", "matplotlib", "onnx"),
+    "train": ("torch", "transformers", "accelerate", "matplotlib", "onnx", "huggingface_hub"),
     "files": ("pyarrow", "openpyxl"),
     "serve": ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client"),
     "app": ("gradio",),
     "tune": ("optuna",),
     "ray": ("ray",),
     "index": ("faiss",),
+    "tracking": ("tensorboard", "mlflow", "wandb", "trackio"),
 }
 
 

@@ -6,9 +6,8 @@ from typing import Any
 from cptuning import estimator
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningRanker, CPTuningTagger, TextClassifier
-from cptuning.files.places import as_path
 from cptuning.inference.ranked_documents import RankingPredictor
-from cptuning.storage import LoadedModel, load_model
+from cptuning.storage import LoadedModel, find_model, load_model
 from cptuning.storage.folders import is_tagger
 from cptuning.storage.taggers import load_tagger
 
@@ -57,36 +56,33 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
         raise CPTuningError(f"{method} does not take this parameter: {error}.") from error
 
 
-def load(folder: str | Path, device: str = "auto") -> Any:
-    """The classifier, ranker or tagger that was saved to, or exported to, a folder.
+def load(folder: str | Path, device: str = "auto", *, revision: str | None = None) -> Any:
+    """The classifier, tagger or ranker that was saved or exported to a folder, or pushed to the hub.
+
+    ``load("org/name")`` downloads that model from the hub, unless there is a folder ``org/name``
+    here; ``revision`` is a branch, a tag or, to pin exactly one model, a commit.
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    place = as_path(folder, "folder")
+    place = find_model(folder, revision)
     if is_tagger(place):
         return _tagger(place, device)
     model = load_model(place, device, trainable=True)
-    facts = model.facts
+    if model.facts.method == CPTuningRanker.method:
+        return _ranker(model, folder)
+    return classifier_class(model.facts.method).of_loaded(model, folder)
+
+
+def _ranker(model: LoadedModel, folder: str | Path) -> CPTuningRanker:
     try:
-        if facts.method == CPTuningRanker.method:
-            return _ranker(model)
-        classifier = make_classifier(facts.method, **facts.parameters)
-    except (CPTuningError, TypeError) as error:
+        ranker = CPTuningRanker(**model.facts.parameters)
+    except TypeError as error:
         raise CPTuningError(
             f"The model folder {folder} is damaged ({error}): save or copy it again."
         ) from error
-    classifier.settings_ = facts.settings
-    classifier.training_ = facts.training
-    classifier.held_out_score_ = facts.training["held_out_accuracy"]
-    classifier.predictor_ = model.predictor
-    return classifier
-
-
-def _ranker(model: LoadedModel) -> CPTuningRanker:
-    ranker = CPTuningRanker(**model.facts.parameters)
     ranker.settings_ = model.facts.settings
     ranker.training_ = model.facts.training
     ranker.held_out_score_ = model.facts.training.get("held_out_kept_ndcg")

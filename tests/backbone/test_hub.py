@@ -51,19 +51,12 @@ def paper(monkeypatch, repository):
 
 
 @pytest.fixture
-def hub(monkeypatch, repository, paper):
+def hub(monkeypatch, repository, paper, tmp_path):
     """The hub, with the tiny model in the place of the paper's, and once more as org/model."""
-    hub = HubServer()
+    hub = HubServer(tmp_path / "uploads")
     hub.add(paper.hub_id, repository, paper.revision)
     hub.add("org/model", repository, MAIN)
-    with served(hub) as address:
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        monkeypatch.setattr(
-            constants,
-            "HUGGINGFACE_CO_URL_TEMPLATE",
-            address + "/{repo_id}/resolve/{revision}/{filename}",
-        )
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with served(hub, monkeypatch):
         yield hub
 
 

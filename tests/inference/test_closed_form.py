@@ -114,6 +114,83 @@ def test_weighted_leave_one_out_answers_are_those_of_weighted_refits(data, shrin
         )
 
 
+@st.composite
+def described(draw):
+    """Examples, followed by descriptions of some of their classes, which may weigh 0."""
+    rows, labels = draw(labelled())
+    n = len(rows)
+    more = draw(st.lists(st.integers(0, labels.max()), min_size=1, max_size=4))
+    rows = np.concatenate([rows, unit_rows(len(more), rows.shape[1], seed=7)])
+    weights = np.ones(len(rows))
+    weights[n:] = draw(st.sampled_from([0.0, 0.5, 1.0, 4.0]))
+    return rows, np.concatenate([labels, more]), weights, np.arange(len(rows)) >= n
+
+
+@given(described(), shrinkages)
+def test_descriptions_are_never_left_out_and_serve_whoever_is(data, shrinkage):
+    rows, labels, weights, is_description = data
+    analysis = DiscriminantAnalysis(rows, labels, weights, is_description)
+    assert not is_description[analysis.left_out].any()
+    found = analysis.leave_one_out(shrinkage)
+    for row, scores in zip(analysis.left_out, found, strict=True):
+        others = np.flatnonzero((np.arange(len(rows)) != row) & (weights > 0))
+        if labels[row] not in labels[others]:
+            np.testing.assert_array_equal(scores, 0)
+            continue
+        refitted = analysis.restricted(others).discriminants(shrinkage).scores(rows[row][None])[0]
+        present = np.unique(labels)
+        np.testing.assert_allclose(scores[present], refitted[present], atol=1e-8)
+
+
+@given(described(), shrinkages)
+def test_a_description_is_one_row_however_much_it_weighs(data, shrinkage):
+    """The noise of a class mean, as the docstring has it, in a slow loop."""
+    rows, labels, weights, is_description = data
+    query = unit_rows(1, rows.shape[1], seed=100)
+    found = DiscriminantAnalysis(rows, labels, weights, is_description)
+    as_copies = DiscriminantAnalysis(rows, labels, weights)
+    difference = (
+        found.discriminants(shrinkage).scores(query)
+        - as_copies.discriminants(shrinkage).scores(query)
+    )[0]
+    metric, residuals = np.eye(rows.shape[1]), np.zeros_like(rows)
+    for row, label in enumerate(labels):
+        own = labels == label
+        residuals[row] = rows[row] - np.average(rows[own], axis=0, weights=weights[own])
+    scatter = (residuals * weights[:, None]).T @ residuals
+    t = np.trace(scatter) / len(metric)
+    if t > 1e-9:
+        metric = shrinkage * t * np.linalg.inv((1 - shrinkage) * scatter + shrinkage * t * metric)
+    classes = np.unique(labels)
+    totals = np.array([weights[labels == c].sum() for c in classes])
+    q = np.zeros(len(classes))
+    for label, weight, flag in zip(labels, weights, is_description, strict=True):
+        q[classes.tolist().index(label)] += weight**2 if flag else weight
+    within, n = np.trace(metric @ scatter), weights.sum()
+    noise = within / max(n - (q / totals).sum(), 1)
+    noise_of_copies = within / max(n - len(classes), 1)
+    expected = (noise * q / totals**2 - noise_of_copies / totals) / 2
+    centre = np.average(rows, axis=0, weights=weights)
+    variance = np.average(((rows - centre) ** 2).sum(axis=1), weights=weights)
+    expected = (np.array(expected) - np.mean(expected)) / (variance if variance > 1e-9 else 1)
+    np.testing.assert_allclose(difference, expected, atol=1e-8)
+
+
+def test_without_the_weight_of_descriptions_a_lone_example_gets_no_answer_when_left_out():
+    rows = unit_rows(6, 8, seed=1)
+    labels, is_description = np.array([0, 1, 1, 0, 1, 0]), np.arange(6) >= 3
+    off = DiscriminantAnalysis(rows, labels, np.array([1.0, 1, 1, 0, 0, 0]), is_description)
+    assert off.left_out.tolist() == [0, 1, 2]
+    assert off.leave_one_out(0.5)[0].tolist() == [0.0, 0.0]
+    # What it answers to others, and to new texts, is as if nothing had been described.
+    plain = DiscriminantAnalysis(rows[:3], labels[:3])
+    np.testing.assert_allclose(off.leave_one_out(0.5)[1:], plain.leave_one_out(0.5), atol=1e-12)
+    queries = unit_rows(3, 8, seed=2)
+    np.testing.assert_allclose(
+        off.discriminants(0.5).scores(queries), plain.discriminants(0.5).scores(queries), atol=1e-12
+    )
+
+
 @given(labelled())
 def test_weights_of_one_change_no_bit(data):
     rows, labels = data

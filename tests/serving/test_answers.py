@@ -112,6 +112,7 @@ def test_the_models_are_listed(server):
         "method": "cp-tuning",
         "classes": [0, 1],
         "pairs": True,
+        "label_sets": False,
         "examples": 3,
     }
     assert server.get("/models/rival").json["examples"] is None

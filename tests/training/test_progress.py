@@ -3,7 +3,9 @@ from io import StringIO
 import torch
 from rich.console import Console
 
+from cptuning import CPTuningClassifier
 from cptuning.training import ProgressBar, Score
+from cptuning.training.progress import tell_fitted
 
 
 def drawn(is_terminal):
@@ -40,3 +42,46 @@ def test_a_file_sees_no_bar():
 
 def test_an_end_without_a_start_is_harmless():
     ProgressBar().on_end(0)
+
+
+class Notebook(Console):
+    """A console that takes itself for one in a notebook."""
+
+    def __init__(self):
+        super().__init__(file=StringIO(), force_jupyter=False)
+        self.is_jupyter = True
+
+
+def test_the_closing_line_is_for_terminals_and_notebooks():
+    for console, said in [
+        (Console(file=StringIO(), force_terminal=True), True),
+        (Notebook(), True),
+        (Console(file=StringIO()), False),
+    ]:
+        tell_fitted(1.25, 0.875, "leave-one-out", console)
+        line = "Fitted in 1.2 s; held-out accuracy: 87.5 % (leave-one-out).\n"
+        assert console.file.getvalue() == (line if said else "")
+    console = Notebook()
+    tell_fitted(3, None, "none", console)
+    assert console.file.getvalue() == "Fitted in 3.0 s; held-out accuracy: not measured.\n"
+
+
+def test_a_notebook_without_widgets_has_no_bar_and_no_warning(monkeypatch):
+    monkeypatch.setattr("cptuning.training.progress.find_spec", lambda _: None)
+    console = Notebook()
+    bar = ProgressBar(console)
+    bar.on_start("training", 0, 2)
+    bar.on_end(2)
+    assert console.file.getvalue() == ""
+
+
+def test_a_classifier_shows_itself_as_scikit_learn_does():
+    classifier = CPTuningClassifier(preset="instant", verbose=False)
+    assert repr(classifier) == "CPTuningClassifier(preset='instant', verbose=False)"
+    texts, labels = ["good film", "great film", "bad film", "dull film"], ["+", "+", "-", "-"]
+    before, after = classifier._repr_html_(), classifier.fit(texts, labels)._repr_html_()
+    for shown in (before, after):
+        assert "CPTuningClassifier" in shown
+        assert "instant" in shown
+    assert "Not fitted" in before
+    assert "Not fitted" not in after

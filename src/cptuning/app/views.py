@@ -260,7 +260,7 @@ def answer_view(answer: ExplainedAnswer) -> str:
 
 def _examples_view(title: str, examples: Sequence[Evidence]) -> str:
     rows = [
-        [f"<b>{escape(str(e.label))}</b>", text_view(e.text, 200), f"{e.similarity:.2f}"]
+        [f"<b>{escape(e.title)}</b>", text_view(e.text, 200), f"{e.similarity:.2f}"]
         for e in examples
     ]
     return table_html(["label", title, "similarity"], rows, numbers=1)

@@ -62,7 +62,7 @@ def find_files(name: str | Path, progress: bool = True) -> ModelFiles:
     if is_folder(name):
         return ModelFiles(Path(name), str(name), None)
     try:
-        folder = _download(str(name), "main", _NEEDED, progress)
+        folder = download(str(name), "main", _NEEDED, progress)
     except Exception as error:  # The hub's library also raises those of the libraries below it.
         raise CPTuningError(
             f"The backbone {str(name)!r} is neither a folder here nor could it be fetched from the "
@@ -101,7 +101,7 @@ def hub_is_known() -> bool:
 
 def _download_named(row: NamedBackbone, progress: bool) -> Path:
     try:
-        _download(row.hub_id, row.revision, row.files, progress)
+        download(row.hub_id, row.revision, row.files, progress)
     except Exception as error:  # As above.
         raise CPTuningError(_not_downloaded(row, "could not be downloaded")) from error
     folder = cached_folder(row)
@@ -118,7 +118,7 @@ def _not_downloaded(row: NamedBackbone, why: str) -> str:
     )
 
 
-def _download(hub_id: str, revision: str, files: Sequence[str], progress: bool) -> Path:
+def download(hub_id: str, revision: str, files: Sequence[str], progress: bool) -> Path:
     """The snapshot in the cache; a file appears in it when it is complete, and not before."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import tqdm

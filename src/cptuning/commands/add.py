@@ -9,14 +9,21 @@ import typer
 from cptuning.commands import options
 from cptuning.commands.console import print_json, warn
 from cptuning.commands.tables import ColumnOptions, check_label_sets, labels_of
-from cptuning.data import Examples, Table, aligned, check_kind, is_multi_label
+from cptuning.data import (
+    Examples,
+    Table,
+    aligned,
+    check_kind,
+    is_multi_label,
+    read_descriptions,
+)
 from cptuning.errors import CPTuningError
 from cptuning.files.locks import changing
 from cptuning.inference import MultiLabelPredictor, Predictor
 
 
 def add(
-    model: options.Model,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")],
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A file of labelled examples; - is stdin.")
     ],
@@ -24,6 +31,13 @@ def add(
         Path | None,
         typer.Option(
             metavar="FOLDER", help="The folder for the new model; without it, MODEL is replaced."
+        ),
+    ] = None,
+    label_descriptions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Descriptions of labels, such as those of new classes: see `cptuning fit`.",
         ),
     ] = None,
     text: options.TextColumn = None,
@@ -43,9 +57,10 @@ def add(
     facts = read_facts(model)  # It refuses anything that is not a model folder.
     table = columns.remembering(facts.label_cells).read_labelled(file)
     check_label_sets(table, facts.label_sets is not None, file, "the model")
+    described = None if label_descriptions is None else read_descriptions(label_descriptions)
     # A server of the folder, or another such command, must not add anything in between.
     with changing(model / FACTS_FILE):
-        result = _added(model, table, file, model if output is None else output)
+        result = _added(model, table, file, model if output is None else output, described)
     if as_json:
         print_json(result)
         return
@@ -59,7 +74,9 @@ def add(
     typer.echo(f"{result['model']} now knows {known}{news}.")
 
 
-def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
+def _added(
+    model: Path, table: Table, file: str, place: Path, described: Any = None
+) -> dict[str, Any]:
     """Write the model with the examples of a table; the result says what became of them."""
     from cptuning.estimator import TextClassifier
     from cptuning.registry import load
@@ -79,7 +96,9 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
     _warn_of_contradictions(before, table.examples, labels)
     if rows:
         classifier.add_examples(table.examples.take(rows), [labels[row] for row in rows])
-    if rows or place != model:
+    if described is not None:
+        classifier.add_examples([], [], label_descriptions=described)
+    if rows or described is not None or place != model:
         classifier.save(place)
     after = classifier.predictor_
     return {
@@ -88,7 +107,7 @@ def _added(model: Path, table: Table, file: str, place: Path) -> dict[str, Any]:
         "known_already": len(labels) - len(rows),
         "new_classes": list(after.label_space.classes[len(before.label_space) :]),
         "classes": list(after.label_space.classes),
-        "examples": len(after.support or ()),
+        "examples": 0 if after.support is None else after.support.n_examples,
         "label_sets": isinstance(after, MultiLabelPredictor),
     }
 

@@ -83,7 +83,7 @@ def _task(name: str, steps: int | None, place: Path) -> tuple[Any, Evaluation]:
     _row("CP-Tuning, instant", accuracy)
     began = time.monotonic()
     classifier = CPTuningClassifier(steps=steps, validation="none")
-    classifier.fit(train.examples, train.labels)
+    classifier.fit_prepared(classifier.prepare(train.examples, train.labels))
     seconds = time.monotonic() - began
     evaluation = Evaluation.of(classifier.predictor_, test.examples, list(test.labels or []))
     typer.echo(f"   trained in {format_duration(seconds)}:")

@@ -1,6 +1,7 @@
 """cptuning evaluate: how good a model is on labelled texts, as metrics and as a report."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from cptuning.reporting.formatting import format_interval, format_percent
 from cptuning.reporting.html import check_writable
 from cptuning.reporting.label_evaluation import LabelSetEvaluation, f1_verdict
 from cptuning.reporting.label_report import label_report_html
+from cptuning.reporting.levels import LevelScore, scores_by_level
 from cptuning.reporting.metrics import ClassScore
 
 
@@ -35,18 +37,25 @@ def evaluate(
     label: options.LabelColumn = None,
     label_separator: options.LabelSeparator = None,
     label_columns: options.LabelColumns = None,
+    hierarchy: options.Hierarchy = None,
+    min_confidence: options.MinConfidence = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model on labelled texts that it has not seen."""
-    from cptuning.storage import load_model, read_facts
+    """Measure a model on labelled texts that it has not seen.
 
+    With --hierarchy, also level by level.
+    """
+    from cptuning.storage import find_model, load_model, read_facts
+
+    least = options.parse_min_confidence(min_confidence, hierarchy)
     if report is not None:
         check_writable(report)
     columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
-    facts = read_facts(model)
+    folder = find_model(model)
+    facts = read_facts(folder)
     table = columns.remembering(facts.label_cells).read_labelled(test)
     check_label_sets(table, facts.label_sets is not None, test, "the model")
-    loaded = load_model(model)
+    loaded = load_model(folder)
     predictor = loaded.predictor
     check_kind(table.examples, pairs=predictor.is_pair, path=test)
     labels = aligned(labels_of(table), predictor.label_space.classes)
@@ -66,12 +75,44 @@ def evaluate(
             page = report_html(evaluation, known, **names)
         write_whole(report, page)
         say(f"The report is in {report}.")
+    levels = []
+    if hierarchy is not None:
+        tree = predictor.hierarchy(hierarchy)
+        levels = scores_by_level(tree, predictor.predict_proba(table.examples), labels, least)
     if as_json:
-        print_json(evaluation.summary())
+        by_level = {"levels": [asdict(level) for level in levels]} if levels else {}
+        print_json(evaluation.summary() | by_level)
     elif isinstance(evaluation, LabelSetEvaluation):
         _print_label_sets(evaluation)
     else:
         print_evaluation(evaluation)
+        if levels:
+            print_levels(levels, least)
+
+
+def print_levels(levels: Sequence[LevelScore], min_confidence: float) -> None:
+    """Print how good a model is at each level of its labels."""
+    typer.echo()
+    print_table(
+        [
+            (
+                str(one.level),
+                str(one.texts),
+                format_percent(one.accuracy),
+                format_percent(one.answered / one.texts),
+                "-" if one.answered == 0 else format_percent(one.right / one.answered),
+            )
+            for one in levels
+        ],
+        header=(
+            "level",
+            "texts",
+            "accuracy",
+            f"answered with {format_percent(min_confidence)}",
+            "of these right",
+        ),
+        numbers=5,
+    )
 
 
 def _print_label_sets(evaluation: LabelSetEvaluation) -> None:

@@ -137,7 +137,8 @@ def _reasons(reasons: Reasons) -> dict[str, Any]:
 
 def _example(example: Evidence) -> dict[str, Any]:
     similarity = round(example.similarity, 6)
-    return {"text": example.text, "label": example.label, "similarity": similarity}
+    mark = {"is_description": True} if example.is_description else {}
+    return {"text": example.text, "label": example.label, "similarity": similarity, **mark}
 
 
 def print_explanations(explained: Explanations | LabelExplanations) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from cptuning.backbone import CATALOGUE, cached_folder, is_folder
@@ -17,7 +18,16 @@ from cptuning.commands.tables import (
     labels_of,
     oddities,
 )
-from cptuning.data import Table, aligned, check_kind, label_parts, read_table
+from cptuning.data import (
+    Examples,
+    NoRowsError,
+    Table,
+    aligned,
+    check_kind,
+    label_parts,
+    read_descriptions,
+    read_table,
+)
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
 from cptuning.inference import Rejection
@@ -26,14 +36,20 @@ from cptuning.reporting.formatting import format_duration, format_interval, form
 from cptuning.reporting.metrics import wilson_interval
 
 if TYPE_CHECKING:
+    from cptuning.estimator import TextClassifier
     from cptuning.training import Callback, Score
 
 
 def fit(
-    train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="A file of labelled examples; - is stdin.")
-    ],
     output: Annotated[Path, typer.Option(metavar="MODEL", help="The folder for the model.")],
+    train: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRAIN",
+            help="A file of labelled examples; - is stdin. It may be left out, or have a header "
+            "only, with --label-descriptions.",
+        ),
+    ] = None,
     dev: Annotated[
         str | None, typer.Option(metavar="FILE", help="A file of labelled examples for validation.")
     ] = None,
@@ -70,6 +86,18 @@ def fit(
         typer.Option(metavar="COLUMN", help="The column with what each example counts."),
     ] = None,
     class_prior: options.ClassPrior = None,
+    label_descriptions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What labels mean: a JSON object from labels to texts, a JSON list of labels, or "
+            "a table with the columns label and description.",
+        ),
+    ] = None,
+    label_names: Annotated[
+        bool,
+        typer.Option("--label-names", help="The names of the labels say what they mean."),
+    ] = False,
     ordinal: options.Ordinal = None,
     settings: options.Settings = None,
     init_from: Annotated[
@@ -123,7 +151,9 @@ def fit(
     )
     check_place(output)
     columns = ColumnOptions.of(text, text_b, label, label_separator, label_columns)
-    data = _Data.read(train, dev, unlabeled, columns)
+    data = _Data.read(
+        train, dev, unlabeled, columns, _descriptions(label_descriptions, label_names)
+    )
     for line in data.warnings():
         warn(line)
     if not quiet:
@@ -146,7 +176,7 @@ def fit(
     except (KeyboardInterrupt, SystemExit) as stop:  # Ctrl-C, or SIGTERM during the training.
         say(_stopped(checkpoints))
         raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
-    result = _result(classifier.training_, output, time.monotonic() - began)
+    result = _result(classifier, output, time.monotonic() - began)
     if data.train.has_label_sets and (held_out := classifier.held_out_) is not None:
         result["held_out"] = {"sample_f1": held_out.score().accuracy, "n": len(held_out.labels)}
     if as_json:
@@ -165,11 +195,48 @@ def _download_notice(backbone: str) -> str | None:
     return None
 
 
+def _descriptions(path: str | None, names: bool) -> Any:
+    """What says what labels mean, as the classifier takes it."""
+    if path is not None and names:
+        raise CPTuningError(
+            "Give either --label-descriptions or --label-names: a description may contain the name."
+        )
+    return read_descriptions(path) if path is not None else "names" if names else None
+
+
+def _read_train(train: str | None, columns: ColumnOptions, descriptions: Any) -> tuple[str, Table]:
+    """The training file, and its name; without rows if labels are described instead."""
+    nothing = Table([], Examples(()), [], [])
+    if train is None:
+        if descriptions is None:
+            raise CPTuningError(
+                "There is nothing to learn from: give a file of labelled examples, or say with "
+                "--label-descriptions what the labels mean."
+            )
+        return "TRAIN", _without_examples(nothing, descriptions)
+    try:
+        return train, columns.read_examples(train)
+    except NoRowsError:
+        if descriptions is None:
+            raise
+        return train, _without_examples(nothing, descriptions)
+
+
+def _without_examples(nothing: Table, descriptions: Any) -> Table:
+    if descriptions == "names":
+        raise CPTuningError(
+            "--label-names takes the names of the labels in TRAIN, and there are none: give "
+            '--label-descriptions FILE, which may be a JSON list of labels such as ["a", "b"].'
+        )
+    return nothing
+
+
 class _Data:
     """The files of a fit, read and checked."""
 
-    def __init__(self, train: tuple[str, Table]) -> None:
+    def __init__(self, train: tuple[str, Table], descriptions: Any) -> None:
         self.path, self.train = train
+        self.descriptions = descriptions
         self.dev_path: str | None = None
         self.dev: Table | None = None
         self.dev_labels: list[Hashable] | None = None
@@ -177,14 +244,19 @@ class _Data:
 
     @classmethod
     def read(
-        cls, train: str, dev: str | None, unlabeled: str | None, columns: ColumnOptions
+        cls,
+        train: str | None,
+        dev: str | None,
+        unlabeled: str | None,
+        columns: ColumnOptions,
+        descriptions: Any,
     ) -> "_Data":
-        data = cls((train, columns.read_examples(train)))
+        data = cls(_read_train(train, columns, descriptions), descriptions)
         pairs = data.train.examples.is_pair
         if dev is not None:
             data.dev_path, data.dev = dev, columns.read_labelled(dev)
             check_kind(data.dev.examples, pairs=pairs, path=dev)
-            check_label_sets(data.dev, data.train.has_label_sets, dev, train)
+            check_label_sets(data.dev, data.train.has_label_sets, dev, data.path)
             data.dev_labels = data._checked_dev_labels(data.dev)
         if unlabeled is not None:
             data.unlabeled = read_table(unlabeled, text=columns.text, text_b=columns.text_b)
@@ -193,6 +265,8 @@ class _Data:
 
     def _checked_dev_labels(self, dev: Table) -> list[Hashable]:
         known = {part for label in labels_of(self.train) for part in label_parts(label)}
+        if not isinstance(self.descriptions, str | None):
+            known |= set(aligned(list(self.descriptions), known))
         labels = aligned(labels_of(dev), known)
         for label, where in zip(labels, dev.where, strict=True):
             for part in label_parts(label):
@@ -211,6 +285,7 @@ class _Data:
             "X_dev": self.dev.examples if self.dev else None,
             "y_dev": self.dev_labels,
             "unlabeled": self.unlabeled.examples if self.unlabeled else None,
+            "label_descriptions": self.descriptions,
         }
 
     def weights(self, column: str | None) -> list[float] | None:
@@ -230,7 +305,7 @@ class _Data:
         return weights
 
     def lines(self) -> list[str]:
-        lines = [described(self.train, self.path)]
+        lines = [described(self.train, self.path)] if len(self.train.examples) else []
         if self.dev is not None:
             lines.append(described(self.dev, str(self.dev_path)))
         if self.unlabeled is not None:
@@ -284,9 +359,10 @@ def _stopped(checkpoints: Path) -> str:
 _COMPARED = ("instant_accuracy", "kept", "rejection")
 
 
-def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str, Any]:
+def _result(classifier: "TextClassifier", output: Path, seconds: float) -> dict[str, Any]:
     from cptuning.storage import SEARCH_FACTS
 
+    training = classifier.training_
     accuracy = training["held_out_accuracy"]
     held_out = None
     if accuracy is not None:
@@ -294,6 +370,9 @@ def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str,
         counts = training["dev_examples"] or {
             label: n for label, n in training["examples"].items() if n > 1
         }
+        if "descriptions" in training and classifier.held_out_ is not None:
+            # Then examples that are alone in their class are, too.
+            counts = dict(enumerate(np.bincount(classifier.held_out_.labels).tolist()))
         n = sum(counts.values())
         held_out = {
             "accuracy": accuracy,
@@ -308,8 +387,21 @@ def _result(training: dict[str, Any], output: Path, seconds: float) -> dict[str,
         "held_out": held_out,
         "steps": training["best_step"],
         "seconds": round(seconds, 1),
-        **{name: training[name] for name in (*SEARCH_FACTS, *_COMPARED) if name in training},
+        **{
+            name: training[name]
+            for name in (*SEARCH_FACTS, *_COMPARED, "descriptions")
+            if name in training
+        },
     }
+
+
+def _of_descriptions(described: dict[str, Any]) -> str:
+    n, weight = described["texts"], described["weight"]
+    texts = "1 description of a label" if n == 1 else f"{n} descriptions of labels"
+    if weight == 0:
+        return f"{texts}: held-out answers are better without them, so they are left out."
+    examples = "an example" if weight == 1 else f"{weight:g} examples"
+    return f"{texts}: each counts as {examples}."
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -328,6 +420,8 @@ def _print(result: dict[str, Any]) -> None:
             f"{result['validation']}; always the most frequent class: "
             f"{format_percent(held_out['majority'])})."
         )
+    if described := result.get("descriptions"):
+        typer.echo(_of_descriptions(described))
     if result.get("rejection") is not None:
         typer.echo(Rejection(**result["rejection"]).sentence())
     if result.get("kept") == "instant":

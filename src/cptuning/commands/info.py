@@ -12,9 +12,10 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     """Describe a model: its classes, training data, accuracy, settings and versions."""
     from cptuning.data import read_added
     from cptuning.inference.onnx_encoder import ONNX_FILE
-    from cptuning.storage import SEARCH_FACTS, read_facts
+    from cptuning.storage import SEARCH_FACTS, find_model, read_facts
     from cptuning.storage.card import ranking_rows
 
+    model = find_model(model)
     read = read_facts(model)
     facts = read.to_json()
     facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
@@ -30,6 +31,12 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
         print_table(_rows(model, facts, {t: v for t, v in search.items() if v is not None}))
 
 
+def _of_descriptions(facts: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if facts is None:
+        return []
+    return [("descriptions", f"{facts['texts']} of labels, each weighs {facts['weight']:g}")]
+
+
 def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tuple[str, str]]:
     training = facts["training"]
     accuracy = training["held_out_accuracy"]
@@ -41,6 +48,7 @@ def _rows(model: Path, facts: dict[str, Any], search: dict[str, Any]) -> list[tu
         ("method", str(facts["method"])),
         ("labels" if label_sets else "classes", ", ".join(map(str, facts["classes"]))),
         ("trained on", ", ".join(f"{c} {n}" for c, n in training["examples"].items())),
+        *_of_descriptions(training.get("descriptions")),
         *([("added since", f"{facts['added']} examples")] if facts["added"] else []),
         (
             "held-out F1" if label_sets else "held-out accuracy",

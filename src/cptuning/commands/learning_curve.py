@@ -92,8 +92,9 @@ def learning_curve(
     def answer(
         examples: Examples, labels: list[Hashable], new: Examples, seed: int
     ) -> Sequence[Hashable]:
-        fitted = classifier(seed).fit(examples, labels)
-        answers: list[Hashable] = fitted.predictor_.answer(new).labels.tolist()
+        model = classifier(seed)
+        model.fit_prepared(model.prepare(examples, labels))  # fit would print a line each time.
+        answers: list[Hashable] = model.predictor_.answer(new).labels.tolist()
         return answers
 
     if not quiet:

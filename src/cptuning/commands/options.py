@@ -13,7 +13,13 @@ from cptuning.errors import CPTuningError
 from cptuning.inference.rejection import error_target
 from cptuning.settings import LARGEST_SEED
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a fitted model.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="The folder of a fitted model, or its id on the hub: org/name, or org/name@revision.",
+    ),
+]
 TextColumn = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="The column of the (first) text."),
@@ -97,6 +103,22 @@ ClassPrior = Annotated[
         metavar="SHARES",
         help="The share of each class among the texts to come, such as spam=0.02,ham=0.98: the "
         "probabilities are corrected for it.",
+    ),
+]
+Hierarchy = Annotated[
+    str | None,
+    typer.Option(
+        "--hierarchy",
+        metavar="SIGN",
+        help='Labels have levels, divided by this sign, such as " > " in "billing > refund".',
+    ),
+]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="With --hierarchy, the least probability of an answer: the deepest level that has it "
+        "is the answer (0.5).",
     ),
 ]
 Ordinal = Annotated[
@@ -228,6 +250,19 @@ def parse_weights(class_weight: str | None, class_prior: str | None) -> dict[str
         weight = parse_by_label("--class-weight", class_weight)
     found = {"class_weight": weight, "class_prior": parse_by_label("--class-prior", class_prior)}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def parse_min_confidence(given: float | None, hierarchy: str | None) -> float:
+    """The least probability of an answer, which is for a hierarchy alone.
+
+    >>> parse_min_confidence(None, " > "), parse_min_confidence(0.8, " > ")
+    (0.5, 0.8)
+    """
+    if given is not None and hierarchy is None:
+        raise CPTuningError("--min-confidence is for labels with levels: give --hierarchy, too.")
+    if given is not None and not 0 <= given <= 1:
+        raise CPTuningError(f"--min-confidence is {given:g}: give a probability between 0 and 1.")
+    return 0.5 if given is None else given
 
 
 def parse_ordinal(given: str | None) -> dict[str, Any]:

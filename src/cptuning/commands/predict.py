@@ -73,6 +73,8 @@ def predict(
         ),
     ] = None,
     class_prior: options.ClassPrior = None,
+    hierarchy: options.Hierarchy = None,
+    min_confidence: options.MinConfidence = None,
     runner: Annotated[
         str,
         typer.Option(
@@ -88,6 +90,9 @@ def predict(
 ) -> None:
     """Classify the texts of a file: adds the columns prediction and confidence.
 
+    With --hierarchy the prediction is the deepest level that is certain enough; it is empty where
+    not even the first one is, and --probabilities has a column for every level.
+
     --neighbours also adds columns for an example against the prediction: one of another class that
     is even nearer. Rows are read and written in chunks, so a file may have any size. The confidence
     is empty where the prediction is "unknown". Where texts may have several labels, the prediction
@@ -97,17 +102,21 @@ def predict(
     of a Parquet file becomes one output file; a run that was stopped continues when it is started
     again.
     """
+    least = options.parse_min_confidence(min_confidence, hierarchy)
     if runner == "ray":
+        if hierarchy is not None:
+            raise CPTuningError("--hierarchy is not for --runner ray: leave it out.")
         if class_prior is not None:
             raise CPTuningError(
                 "--class-prior is not for --runner ray: "
                 "fit the model with it, and it is a part of the model."
             )
         from cptuning.cluster.prediction import PredictionJob
+        from cptuning.storage import find_model
 
         _require_folders(file, output, format)
         # Workers have their own working directories.
-        folders = model.absolute(), Path(file).absolute(), Path(output).absolute()
+        folders = find_model(model).absolute(), Path(file).absolute(), Path(output).absolute()
         job = PredictionJob(
             *folders, probabilities, neighbours, text, text_b, coverage, label_separator
         )
@@ -129,8 +138,11 @@ def predict(
     if class_prior is not None:
         shares = options.parse_by_label("--class-prior", class_prior)
         predictor = predictor.with_class_prior(shares)
+    tree = None if hierarchy is None else predictor.hierarchy(hierarchy)
     separator = _separator(loaded, label_separator, table_format(output, outof))
-    answers = PredictionColumns(predictor, probabilities, neighbours, coverage, separator)
+    answers = PredictionColumns(
+        predictor, probabilities, neighbours, coverage, separator, tree, least
+    )
     tables = iter_tables(file, chunk=_CHUNK, text=text, text_b=text_b, format=into)
     counts: Counter[str] = Counter()
     n_rows = 0

@@ -14,8 +14,15 @@ from cptuning.data.benchmark_datasets import (
     load_few_shot,
     load_test,
 )
-from cptuning.data.examples import Examples, LabelledData, as_examples
+from cptuning.data.descriptions import (
+    LabelDescriptions,
+    as_descriptions,
+    read_descriptions,
+    words_of,
+)
+from cptuning.data.examples import LEFT_OUT, Examples, LabelledData, as_examples
 from cptuning.data.files import (
+    NoRowsError,
     Table,
     TablePreview,
     check_kind,
@@ -47,6 +54,7 @@ from cptuning.data.writing import RowWriter, open_writer
 __all__ = [
     "ADDED_FILE",
     "EVERYDAY_DATASETS",
+    "LEFT_OUT",
     "MORE_DATASETS",
     "PAIR_DATASETS",
     "PAPER_DATASETS",
@@ -56,11 +64,13 @@ __all__ = [
     "DatasetSplit",
     "Examples",
     "LabelCells",
+    "LabelDescriptions",
     "LabelFormat",
     "LabelSet",
     "LabelSpace",
     "LabelledData",
     "MultiLabelSpace",
+    "NoRowsError",
     "RowWriter",
     "Table",
     "TablePreview",
@@ -68,6 +78,7 @@ __all__ = [
     "aligned",
     "append_added",
     "as_cell",
+    "as_descriptions",
     "as_examples",
     "as_labels",
     "check_kind",
@@ -85,6 +96,7 @@ __all__ = [
     "open_writer",
     "preview_table",
     "read_added",
+    "read_descriptions",
     "read_table",
     "seems_joined",
     "separator_for",
@@ -92,4 +104,5 @@ __all__ = [
     "stratified_folds",
     "stratified_sample",
     "unbalanced_split",
+    "words_of",
 ]

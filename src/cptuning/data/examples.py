@@ -9,6 +9,9 @@ import numpy as np
 from cptuning.data.value_checks import shortlist, text_problem
 from cptuning.errors import CPTuningError
 
+LEFT_OUT = "(text left out)"
+"""Stands for a training text that a model was shared without."""
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -53,6 +56,24 @@ class Examples:
         if self.second is not None and other.second is not None:
             second = self.second + other.second
         return Examples(self.first + other.first, second)
+
+    def without_texts(self) -> "Examples":
+        """As many examples, of which no text is told.
+
+        >>> Examples(("a secret",)).without_texts().first
+        ('(text left out)',)
+        """
+        hidden = (LEFT_OUT,) * len(self)
+        return Examples(hidden, hidden if self.is_pair else None)
+
+    @property
+    def known(self) -> "Examples":
+        """Those whose texts were not left out.
+
+        >>> (Examples(("a",)) + Examples(("b",)).without_texts()).known.first
+        ('a',)
+        """
+        return self.take(row for row, text in enumerate(self.first) if text != LEFT_OUT)
 
     def take(self, indices: Iterable[int]) -> "Examples":
         """The examples at these positions, in the order asked for.

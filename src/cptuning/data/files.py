@@ -31,6 +31,10 @@ Labels = Label | tuple[Label, ...]
 _CELL_FORMATS = ("csv", "tsv", "xlsx")
 
 
+class NoRowsError(CPTuningError):
+    """A file of examples without a single one."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of a file with all their columns, and the examples and labels read from them.
@@ -137,7 +141,7 @@ def iter_tables(
                 wanted.as_before(columns, row.keys(), where)
         yield _table(batch, columns, wanted.label_cells, kind, need_label)
     if columns is None:
-        raise CPTuningError(
+        raise NoRowsError(
             f"{file_name(path)} has a header but no rows: the first line names the columns, "
             "and the examples follow it."
         )

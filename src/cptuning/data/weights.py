@@ -64,7 +64,8 @@ def class_weights(
         return None
     if isinstance(given, str) and given == "balanced":
         counts = np.bincount(labels, sample_weights, minlength=len(label_space))
-        return np.asarray(counts.sum() / (len(label_space) * counts))
+        found = counts > 0  # A class may be described only.
+        return np.where(found, counts.sum() / (found.sum() * np.where(found, counts, 1.0)), 1.0)
     if not isinstance(given, Mapping):
         raise CPTuningError(
             f'class_weight is {given!r}: give "balanced", or a dictionary from labels to numbers.'

@@ -1,20 +1,32 @@
 """What every classifier shares as a scikit-learn estimator: fit, predict, score, save."""
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from cptuning.data import Examples, LabelSpace, MultiLabelSpace, as_examples, label_space_of
-from cptuning.data.weights import as_sample_weights, class_weights
+from cptuning.data import (
+    Examples,
+    LabelDescriptions,
+    LabelSpace,
+    MultiLabelSpace,
+    as_descriptions,
+    as_examples,
+    label_space_of,
+)
+from cptuning.data.weights import Weights, as_sample_weights, class_weights
 from cptuning.errors import CPTuningError
 from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
+from cptuning.files.places import as_path
 from cptuning.inference import (
     Explanations,
     LabelExplanations,
@@ -23,6 +35,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
+from cptuning.storage import CardFacts, LoadedModel, load_model, save_shared, upload_model
 
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
@@ -41,6 +54,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     """A classifier of texts, or of pairs of texts, from a few labelled examples."""
 
     uses_unlabeled: ClassVar[bool] = False
+    uses_descriptions: ClassVar[bool] = False
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = {
         "class_weight": (
             "dict, 'balanced' or None",
@@ -61,6 +75,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         unlabeled: Any = None,
         init_from: "TextModel | str | Path | None" = None,
         sample_weight: Any = None,
+        label_descriptions: Any = None,
     ) -> Self:
         """Learn from labelled texts, or pairs of texts.
 
@@ -70,9 +85,23 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
         model, or the folder of one, whose weights are the start (transfer).
         ``sample_weight`` has what each example counts; one of weight 0 is left out.
+        ``label_descriptions`` says what labels mean, if the method reads it: a dictionary from
+        labels to texts (or lists of texts), or "names" to take the words of the labels themselves.
+        Each text counts as an example of its class, with the weight that leave-one-out answers to
+        the real examples prefer (``description_weight``). A class may have no examples; if none
+        has any, ``X`` and ``y`` are empty, and a list of labels stands for their names.
         """
-        training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from, sample_weight)
-        return self.fit_prepared(training)
+        began = time.monotonic()
+        training = self.prepare(
+            X, y, X_dev, y_dev, unlabeled, init_from, sample_weight, label_descriptions
+        )
+        self.fit_prepared(training)
+        if self.verbose:
+            from cptuning.training.progress import tell_fitted
+
+            seconds = time.monotonic() - began
+            tell_fitted(seconds, self.held_out_score_, self.training_["validation"])
+        return self
 
     def estimate_seconds(
         self,
@@ -83,9 +112,12 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         unlabeled: Any = None,
         init_from: "TextModel | str | Path | None" = None,
         sample_weight: Any = None,
+        label_descriptions: Any = None,
     ) -> float:
         """How long ``fit`` would take on this machine at most; two steps are made to find out."""
-        training = self.prepare(X, y, X_dev, y_dev, unlabeled, init_from, sample_weight)
+        training = self.prepare(
+            X, y, X_dev, y_dev, unlabeled, init_from, sample_weight, label_descriptions
+        )
         return self.fit_seconds(training)
 
     def prepare(
@@ -97,13 +129,16 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         unlabeled: Any = None,
         init_from: "TextModel | str | Path | None" = None,
         sample_weight: Any = None,
+        label_descriptions: Any = None,
     ) -> "Training[Any] | InstantTraining":
         """What ``fit`` trains: the data, checked; the settings; the backbone, loaded.
 
         To know how long a fit will take without loading everything twice, pass the result to
         ``fit_seconds``, then to ``fit_prepared``.
         """
-        label_space, split = self._data(X, y, X_dev, y_dev, unlabeled, sample_weight)
+        label_space, split = self._data(
+            X, y, X_dev, y_dev, unlabeled, sample_weight, label_descriptions
+        )
         settings = self._settings(split.train.examples, label_space)
         split = self._with_class_weights(split, settings, label_space)
         if init_from is None and self._needs_no_torch(settings):
@@ -165,6 +200,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             "examples": _counts(label_space, split.train.labels),
             "dev_examples": _counts(label_space, dev.labels) if dev else None,
             "unlabeled": len(more) if more else 0,
+            **_of_descriptions(split.descriptions, fitted.task.settings),
             **({"texts": len(split.train.labels)} if split.train.labels.ndim == 2 else {}),
             "validation": self._validated_by(fitted, dev),
             "held_out_accuracy": self.held_out_score_,
@@ -189,33 +225,73 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return self.settings_for(examples, len(label_space))
 
     def _data(
-        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any,
+        y_dev: Any,
+        unlabeled: Any,
+        sample_weight: Any,
+        label_descriptions: Any = None,
     ) -> "tuple[LabelSpace, Split]":
         """What is trained on, checked: the classes, the labelled, dev and unlabelled examples."""
         from cptuning.methods.training import LabelledExamples, Split
 
-        examples = as_examples(X)
-        label_space = label_space_of(y)
-        labels = label_space.as_labels(y, len(examples))
-        weights = as_sample_weights(sample_weight, len(examples))
+        weights: Weights | None = None
+        if _is_given(label_descriptions) and _is_empty(X) and _is_empty(y):
+            examples, labels, label_space = Examples(()), [], LabelSpace(())
+        else:
+            examples = as_examples(X)
+            label_space = label_space_of(y)
+            labels = label_space.as_labels(y, len(examples))
+            weights = as_sample_weights(sample_weight, len(examples))
         if weights is not None and not weights.all():
             counted = np.flatnonzero(weights)
             examples, weights = examples.take(counted), weights[counted]
             labels = [labels[row] for row in counted]
             label_space = label_space.occurring(labels)
-        self._check(label_space, labels)
+        described = None
+        if _is_given(label_descriptions):
+            self._check_described(examples, label_space)
+            described = as_descriptions(label_descriptions, labels)
+        if described is not None:
+            label_space = LabelSpace.from_labels([*labels, *described.labels])
+        self._check(label_space, labels, described)
         dev = _dev_data(X_dev, y_dev, examples.is_pair, label_space)
         more = None if unlabeled is None else as_examples(unlabeled, pair=examples.is_pair)
         if more is not None and not self.uses_unlabeled:
             _log.warning("The method %s does not use texts without labels.", self.method)
-        train = LabelledExamples(examples, label_space.encode(labels), weights, weights)
-        return label_space, Split(train, dev, more)
+        numbers = label_space.encode(labels) if labels else np.empty(0, np.int64)
+        train = LabelledExamples(examples, numbers, weights, weights)
+        descriptions = None
+        if described is not None:
+            in_classes = label_space.encode(described.labels)
+            descriptions = LabelledExamples(described.examples, in_classes)
+        return label_space, Split(train, dev, more, descriptions)
+
+    def _check_described(self, examples: Examples, label_space: LabelSpace) -> None:
+        """Refuse descriptions of labels where they can't be examples."""
+        if not self.uses_descriptions:
+            raise CPTuningError(
+                f"The method {self.method} does not read descriptions of labels: leave "
+                "label_descriptions out, or use method cp-tuning."
+            )
+        if examples.is_pair:
+            raise CPTuningError(
+                "label_descriptions are examples of single texts, but pairs of texts were given: "
+                "leave label_descriptions out."
+            )
+        if isinstance(label_space, MultiLabelSpace):
+            raise CPTuningError(
+                "label_descriptions are for one label per text, but label sets were given: "
+                "leave label_descriptions out."
+            )
 
     def _with_class_weights(
         self, split: "Split", settings: Any, label_space: LabelSpace
     ) -> "Split":
         """The examples with the weights of their classes; no weights if all are 1."""
-        train, dev = split.train, split.dev
+        train, dev, descriptions = split.train, split.dev, split.descriptions
         of_classes = class_weights(self.class_weight, label_space, train.labels, train.weights)
         if of_classes is not None:
             own = np.ones(len(train.labels)) if train.weights is None else train.weights
@@ -224,12 +300,30 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             balances = isinstance(self.class_weight, str) and settings.batches == "balanced"
             train = replace(train, weights=weights, loss_weights=own if balances else weights)
             dev = dev and replace(dev, weights=of_classes[dev.labels])
-        return replace(split, train=train.without_ones(), dev=dev and dev.without_ones())
+            descriptions = descriptions and replace(
+                descriptions, weights=of_classes[descriptions.labels]
+            )
+        return replace(
+            split,
+            train=train.without_ones(),
+            dev=dev and dev.without_ones(),
+            descriptions=descriptions,
+        )
 
-    def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
+    def _check(
+        self,
+        label_space: LabelSpace,
+        labels: Sequence[Any],
+        described: LabelDescriptions | None = None,
+    ) -> None:
         is_multi_label = isinstance(label_space, MultiLabelSpace)
         if is_multi_label:
             self._check_label_sets(label_space, labels)
+        elif len(label_space.classes) < 2 and not labels:
+            raise CPTuningError(
+                f"Only the label {label_space.classes[0]!r} is described, and there are no "
+                "examples: a classifier needs at least two classes."
+            )
         elif len(label_space.classes) < 2:
             raise CPTuningError(
                 f"All {len(labels)} examples are labelled {label_space.classes[0]!r}: "
@@ -263,13 +357,25 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
             )
         if is_multi_label:
             return
-        counts = np.bincount(label_space.encode(labels))
-        for label in (c for c, n in zip(label_space.classes, counts, strict=True) if n == 1):
+        if not labels:
             _log.warning(
-                "The class %r has a single example: it can be predicted, "
-                "but there is no pair to learn it from.",
-                label,
+                "There are no examples: answers rest on the descriptions of labels alone, and no "
+                "leave-one-out accuracy can be told."
             )
+            return
+        counts = Counter(labels)
+        in_words = set(described.labels) if described else set()
+        for label in label_space.classes:
+            if counts[label] == 0:
+                _log.warning(
+                    "The class %r has no examples: it is answered by its description alone.", label
+                )
+            elif counts[label] == 1 and label not in in_words:
+                _log.warning(
+                    "The class %r has a single example: it can be predicted, "
+                    "but there is no pair to learn it from.",
+                    label,
+                )
 
     def _check_label_sets(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
         """Refuse label sets, or what can't be done with them."""
@@ -313,6 +419,17 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         """The probability of each class, one row per text, columns as in ``classes_``."""
         return self._fitted().predict_proba(X)
 
+    def predict_levels(
+        self, X: Any, min_confidence: float = 0.5, separator: str = " > "
+    ) -> np.ndarray[Any, Any]:
+        """For labels with levels, such as "billing > refund", what is certain enough of each text.
+
+        The probability of "billing" is the sum of those of all labels that begin with it. The
+        answer is the deepest node whose probability is at least ``min_confidence`` on the way of
+        the most probable children; it is None if not even one of the first level is that certain.
+        """
+        return self._fitted().predict_levels(X, min_confidence, separator)
+
     def predict_set(self, X: Any, coverage: float = 0.9) -> list[list[Any]]:
         """For each text, a list of labels that has the right one with this probability.
 
@@ -344,10 +461,105 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         """
         return self._fitted().explain(X, k)
 
-    def add_examples(self, X: Any, y: Any) -> Self:
-        """Add labelled examples or classes without training, if the method predicts by examples."""
-        self.predictor_ = self._fitted().with_examples(X, y)
+    def add_examples(self, X: Any, y: Any, label_descriptions: Any = None) -> Self:
+        """Add labelled examples or classes without training, if the method predicts by examples.
+
+        ``label_descriptions`` are given as to ``fit``, also of new classes. Each of them weighs
+        what those of the fit do, or 1 if it had none or left them out.
+        """
+        predictor = self._fitted()
+        if not (_is_given(label_descriptions) and _is_empty(X) and _is_empty(y)):
+            predictor = predictor.with_examples(X, y)
+        if _is_given(label_descriptions):
+            weight = getattr(self.settings_, "description_weight", None)
+            predictor = predictor.with_descriptions(label_descriptions, weight or 1.0)
+        self.predictor_ = predictor
         return self
+
+    def save_pretrained(
+        self,
+        folder: str | Path,
+        *,
+        include_texts: bool = True,
+        language: str | Sequence[str] | None = None,
+        license: str | None = None,
+        widget: Sequence[str] = (),
+        hub_id: str | None = None,
+    ) -> None:
+        """Write the folder that ``push_to_hub`` uploads.
+
+        It is that of ``save``, and no path of this machine is in it. Without ``include_texts`` it
+        does not hold the training texts, and the reasons tell only their labels and similarities.
+        The others are for the model card: a language such as "en", a licence such as "mit", texts
+        to try on the model's page, and the model's name on the hub.
+        """
+        predictor = self._fitted()
+        if not include_texts:
+            predictor = predictor.without_texts()
+        card_facts = CardFacts(hub_id, language, license, tuple(widget))
+        save_shared(self.model_facts(predictor), predictor, as_path(folder, "folder"), card_facts)
+
+    def push_to_hub(
+        self,
+        hub_id: str,
+        *,
+        private: bool = True,
+        include_texts: bool = True,
+        revision: str = "main",
+        commit_message: str = "Upload a CP-Tuning model",
+        language: str | Sequence[str] | None = None,
+        license: str | None = None,
+        widget: Sequence[str] = (),
+    ) -> str:
+        """Upload the model to the Hugging Face hub; gives the address of the commit.
+
+        A repository that does not exist yet becomes a private one unless ``private`` is False,
+        since the model holds its training texts unless ``include_texts`` is False. ``revision`` is
+        the branch; ``save_pretrained`` tells of the others.
+        """
+        with TemporaryDirectory() as place:
+            folder = Path(place, "model")
+            self.save_pretrained(
+                folder,
+                include_texts=include_texts,
+                language=language,
+                license=license,
+                widget=widget,
+                hub_id=hub_id,
+            )
+            return upload_model(
+                folder, hub_id, private=private, branch=revision, message=commit_message
+            )
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str | Path, *, revision: str | None = None, device: str = "auto"
+    ) -> Self:
+        """The model in a folder, or on the hub, if it is of this class; see ``cptuning.load``."""
+        model = load_model(name, device, trainable=True, revision=revision)
+        if model.facts.method != cls.method:
+            raise CPTuningError(
+                f"{name} is of the method {model.facts.method}, not {cls.method}: "
+                "cptuning.load loads a model of any method."
+            )
+        return cls.of_loaded(model, name)
+
+    @classmethod
+    def of_loaded(cls, model: LoadedModel, name: str | Path) -> Self:
+        """The estimator of a model that was loaded, from a place of this name."""
+        facts = model.facts
+        try:
+            estimator = cls(**facts.parameters)
+        except TypeError as error:
+            raise CPTuningError(
+                f"The model folder {name} is damaged ({cls.method} does not take this parameter: "
+                f"{error}.): save or copy it again."
+            ) from error
+        estimator.settings_ = facts.settings
+        estimator.training_ = facts.training
+        estimator.held_out_score_ = facts.training["held_out_accuracy"]
+        estimator.predictor_ = model.predictor
+        return estimator
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of texts that get their right label, or exactly their labels."""
@@ -381,6 +593,25 @@ def _dev_data(
     return LabelledExamples(
         examples, label_space.encode(label_space.as_labels(y_dev, len(examples)))
     )
+
+
+def _is_given(label_descriptions: Any) -> bool:
+    return label_descriptions is not None and label_descriptions is not False
+
+
+def _is_empty(given: Any) -> bool:
+    """Whether no texts or labels are given."""
+    return given is None or (hasattr(given, "__len__") and len(given) == 0)
+
+
+def _of_descriptions(
+    descriptions: "LabelledExamples | None", settings: Any
+) -> dict[str, dict[str, float]]:
+    """What a model card says of descriptions: how many there are, and what each counts."""
+    if descriptions is None:
+        return {}
+    weight = settings.description_weight
+    return {"descriptions": {"texts": len(descriptions.labels), "weight": weight}}
 
 
 def _warn_of_shortened(encodings: Any, layout: "Layout") -> None:

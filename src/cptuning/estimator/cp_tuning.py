@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sklearn.base import TransformerMixin
 
-from cptuning.data import Examples, LabelSpace, MultiLabelSpace
+from cptuning.data import Examples, LabelDescriptions, LabelSpace, MultiLabelSpace
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
@@ -46,6 +46,7 @@ _READING = (
     "pooling",
     "sentence_weight",
     "index",
+    "description_weight",
     "long_texts",
     "most_windows",
 )
@@ -103,6 +104,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         ),
     }
     uses_unlabeled = True
+    uses_descriptions = True
     predictor_: EmbeddingPredictor
 
     def __init__(
@@ -158,6 +160,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         inference: str | None = None,
         k: int | None = None,
         index: str | None = None,
+        description_weight: float | None = None,
         instant_first: bool | None = None,
         chunk_size: int | None = None,
         long_texts: str | None = None,
@@ -209,9 +212,23 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         return self
 
     def _data(
-        self, X: Any, y: Any, X_dev: Any, y_dev: Any, unlabeled: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any,
+        y_dev: Any,
+        unlabeled: Any,
+        sample_weight: Any,
+        label_descriptions: Any = None,
     ) -> "tuple[LabelSpace, Split]":
-        label_space, split = super()._data(X, y, X_dev, y_dev, unlabeled, sample_weight)
+        label_space, split = super()._data(
+            X, y, X_dev, y_dev, unlabeled, sample_weight, label_descriptions
+        )
+        if self._needs_held_out and split.dev is None and not len(split.train.examples):
+            raise CPTuningError(
+                f'unknown_threshold="{self.unknown_threshold}" needs held-out examples, and there '
+                "are no examples: give a dev set, or a similarity."
+            )
         if (
             self._needs_held_out
             and split.dev is None
@@ -241,6 +258,8 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 f"{backbone.name} is read without a template, by pooling the tokens of a text: "
                 'leave template out, or choose pooling="mask".'
             )
+        if not len(examples):
+            return self._instant(examples, label_space, pooled=True)
         return _answering(self.settings_for(examples, len(label_space), pooled=True), label_space)
 
     def _needs_no_torch(self, settings: Any) -> bool:
@@ -256,16 +275,24 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         if not settings.instant_first or settings.steps == 0:
             return None
         reads_mask, _ = backbone.views(settings.pooling, self.sentence_weight)
+        return self._instant(examples, label_space, pooled=not reads_mask)
+
+    def _instant(self, examples: Examples, label_space: LabelSpace, *, pooled: bool) -> Any:
         return settings_for(
             "instant",
             pair=examples.is_pair,
             classes=len(label_space),
-            pooled=not reads_mask,
+            pooled=pooled,
             **{name: value for name in _READING if (value := getattr(self, name)) is not None},
         )
 
-    def _check(self, label_space: LabelSpace, labels: Sequence[Any]) -> None:
-        super()._check(label_space, labels)
+    def _check(
+        self,
+        label_space: LabelSpace,
+        labels: Sequence[Any],
+        described: LabelDescriptions | None = None,
+    ) -> None:
+        super()._check(label_space, labels, described)
         as_class_prior(self.class_prior, label_space)
         order_of(self.ordinal, label_space)
         threshold: Any = self.unknown_threshold
@@ -304,7 +331,15 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             raise CPTuningError(
                 'long_texts is "windows", which is for single texts: leave it out for pairs.'
             )
-        return _answering(super()._settings(examples, label_space), label_space)
+        settings = _answering(super()._settings(examples, label_space), label_space)
+        if len(examples) or settings.steps == 0:
+            return settings
+        if not settings.instant_first:
+            raise CPTuningError(
+                f"The preset {self.preset!r} trains on examples, and there are none: "
+                'use preset="instant" with descriptions alone.'
+            )
+        return self._instant(examples, label_space, pooled=False)
 
     def _threshold(self, held_out: "HeldOut | None") -> float | None:
         threshold: Any = self.unknown_threshold

@@ -48,11 +48,16 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
         "auto",
         'The precision of the training; "auto" is bfloat16 on a GPU that has it.',
     ),
-    "verbose": ("bool", True, "Whether to show a progress bar, on a terminal only."),
+    "verbose": (
+        "bool",
+        True,
+        "Whether to show a progress bar and the held-out accuracy, in a terminal or a notebook.",
+    ),
     "callbacks": (
         "list of cptuning.training.Callback or None",
         None,
-        "What watches the training: subclass ``Callback`` and override what you need.",
+        "What watches the training: subclass ``Callback`` and override what you need, or take a "
+        "tracker such as ``cptuning.training.TensorBoardTracker(folder)``.",
     ),
     "checkpoint_dir": (
         "str, Path or None",

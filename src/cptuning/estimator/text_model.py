@@ -18,7 +18,12 @@ from cptuning.files.places import as_path
 from cptuning.inference import Predictor
 from cptuning.inference.support import FloatArray
 from cptuning.settings import LARGEST_SEED, Presets, TrainingSettings, resolve_preset
-from cptuning.storage import OF_ONE_MACHINE, ModelFacts, load_model, save_model
+from cptuning.storage import (
+    OF_ONE_MACHINE,
+    ModelFacts,
+    load_model,
+    save_model,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor

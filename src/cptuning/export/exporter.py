@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from cptuning.data import Examples
+from cptuning.data.sample_data import read_sample
 from cptuning.errors import CPTuningError
 from cptuning.files.places import as_path
 from cptuning.inference import (
@@ -125,6 +126,10 @@ def _clear_lead(predictor: EmbeddingPredictor, expected: FloatArray, found: Floa
 
 def calibration_samples(layout: Layout, examples: Examples) -> list[Encoding]:
     """Some of the labelled examples, from first to last, and a long one made of them."""
+    if not len(examples.known):  # The model was shared without its texts: any others will do.
+        sample = "same_question_train" if examples.is_pair else "messages_train"
+        examples = read_sample(sample).examples
+    examples = examples.known
     rows = np.linspace(0, len(examples) - 1, min(len(examples), _SAMPLES)).astype(int)
     some = examples.take(rows)
     joined = Examples(

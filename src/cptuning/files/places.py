@@ -1,4 +1,4 @@
-"""Places that a caller names: what is not a path is refused in one sentence."""
+"""Places of files: what a caller names, and where the hub's cache keeps a file."""
 
 import os
 from pathlib import Path
@@ -24,3 +24,18 @@ def as_path(given: Any, name: str) -> Path:
         why = "holds a NUL character" if path else "is empty"
         raise CPTuningError(f"{name} {why}: give the path of a file or folder.")
     return Path(path)
+
+
+def cached_file(path: Path, folder: Path) -> Path:
+    """What a link in a snapshot of the hub's cache stands for; any other path as it is.
+
+    The cache keeps the files of all snapshots of a repository in its folder ``blobs``; links to
+    other places are none of its own, and are not followed.
+
+    >>> cached_file(Path("models/shop/encoder.onnx"), Path("models/shop")).name
+    'encoder.onnx'
+    """
+    if folder.parent.name != "snapshots":
+        return path
+    file = path.resolve()
+    return file if file.parent == folder.parents[1].resolve() / "blobs" else path

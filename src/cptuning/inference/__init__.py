@@ -15,6 +15,7 @@ from cptuning.inference.familiarity import (
     familiarity_of_examples,
     threshold_for,
 )
+from cptuning.inference.hierarchy import Hierarchy
 from cptuning.inference.index import ApproximateIndex, Index
 from cptuning.inference.label_calibration import LabelCalibration
 from cptuning.inference.multi_label import MultiLabelPredictor
@@ -43,6 +44,7 @@ __all__ = [
     "Evidence",
     "Explanations",
     "HeadPredictor",
+    "Hierarchy",
     "Index",
     "Inference",
     "LabelCalibration",

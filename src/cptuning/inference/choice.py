@@ -1,14 +1,12 @@
 """The choice among embeddings by leave-one-out, and answers that are honest about the choice."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cptuning.backbone.joined_views import Views
 from cptuning.data import strata, stratified_folds, stratified_sample
-from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis, Floats
+from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis, Flags, Floats
 from cptuning.inference.label_regression import LabelRegression
 
 if TYPE_CHECKING:
@@ -17,6 +15,9 @@ if TYPE_CHECKING:
 
 SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
 """What the weight of the sentence view is chosen from, the preferred one first."""
+
+DESCRIPTION_WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""What the weight of labels' descriptions is chosen from, the preferred one first."""
 
 Analysis = DiscriminantAnalysis | LabelRegression
 
@@ -82,7 +83,8 @@ class LeaveOneOut:
         labels = strata(self._analyses[0].labels)
         if len(self.rows) == 0:
             return []
-        sample = stratified_sample(labels, MOST_ANSWERS, seed=0)
+        never_left_out = np.setdiff1d(np.arange(len(labels)), self.rows)
+        sample = np.union1d(stratified_sample(labels, MOST_ANSWERS, seed=0), never_left_out)
         n_folds = min(_FOLDS, len(sample))
         folds = stratified_folds(labels[sample], n_folds, seed=0)
         # A row that is alone in its class is not answered, and its class would be missed.
@@ -91,11 +93,15 @@ class LeaveOneOut:
 
 
 def analysis_of(
-    embeddings: "FloatArray", labels: "IntArray", weights: "Floats | None" = None
+    embeddings: "FloatArray",
+    labels: "IntArray",
+    weights: "Floats | None" = None,
+    is_description: "Flags | None" = None,
 ) -> Analysis:
     """What answers in closed form: LDA for classes, ridge regression for a matrix of label sets."""
-    kind = LabelRegression if labels.ndim == 2 else DiscriminantAnalysis
-    return kind(embeddings, labels, weights)
+    if labels.ndim == 2:
+        return LabelRegression(embeddings, labels, weights)
+    return DiscriminantAnalysis(embeddings, labels, weights, is_description)
 
 
 def _choice(analyses: Sequence[Analysis]) -> tuple[int, float]:
@@ -106,12 +112,15 @@ def _choice(analyses: Sequence[Analysis]) -> tuple[int, float]:
 
 
 def choice_of_weights(
-    read: "FloatArray", views: Views, labels: "IntArray", weights: "Floats | None" = None
+    embeddings: "Sequence[FloatArray]",
+    labels: "IntArray",
+    weights: "Sequence[Floats | None]" = (None,),
+    is_description: "Flags | None" = None,
 ) -> LeaveOneOut:
-    """The choice of a sentence view's weight among ``SENTENCE_WEIGHTS``, by leave-one-out.
+    """The choice, by leave-one-out, among embeddings of the same rows and weights of these rows.
 
-    ``weights`` are those of the rows.
+    The candidates are every embedding with the first weights, then with the next ones.
     """
-    candidates = [replace(views, sentence_weight=weight) for weight in SENTENCE_WEIGHTS]
-    analyses = [analysis_of(one.embeddings(read), labels, weights) for one in candidates]
-    return LeaveOneOut(analyses)
+    return LeaveOneOut(
+        [analysis_of(one, labels, w, is_description) for w in weights for one in embeddings]
+    )

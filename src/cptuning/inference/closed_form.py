@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating]
 Matrix = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 SHRINKAGES = tuple(1 / (1 + ratio) for ratio in (0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100))
 """What the shrinkage is chosen from; 1 is the nearest class mean."""
@@ -28,6 +29,8 @@ MOST_ANSWERS = 2048
 _SAME_LOSS = 1e-9
 # If the mean squared distance of rows to their class means is below this, it is rounding.
 _NO_SPREAD = 1e-10
+# If less than this share of a class's weight is left without a row, it is rounding.
+_NO_WEIGHT = 1e-12
 # Rows that are computed with at a time.
 _ROWS = 1024
 # The best score of a row is at least 0, so a class without examples is never the best.
@@ -101,8 +104,16 @@ class DiscriminantAnalysis:
     smaller of the two dimensions, gives P for every γ, and leaving a row out is an update of rank
     one.
 
-    With ``weights``, all above zero, a row counts as so many copies of it would: in means, scatter
-    and numbers of rows. To leave it out is to leave out all of its weight.
+    With ``weights`` a row counts as so many copies of it would: in means, scatter and numbers of
+    rows. To leave it out is to leave out all of its weight.
+
+    A row that is a *description* of its class is never left out. It is one row however much it
+    weighs: the mean of a class with the weight W has the noise q tr(P Σ) / W² instead of
+    tr(P Σ) / W, with q the sum of the weights of its examples and of the squared weights of its
+    descriptions. Then tr(P S) / (n - Σ q / W) estimates tr(P Σ), with the sum over the C classes;
+    without descriptions that is tr(P S) / (n - C). A description may weigh 0. If an example is left
+    out and nothing of its class is left that weighs more than 0, no class is preferred: all its
+    scores are 0.
 
     >>> rows, labels = np.array([[0.8, 0.6], [0.8, -0.6], [0.6, 0.8], [0.6, -0.8]]), [0, 0, 1, 1]
     >>> lda = DiscriminantAnalysis(rows, np.array(labels))
@@ -111,21 +122,29 @@ class DiscriminantAnalysis:
     """
 
     def __init__(
-        self, embeddings: Floats, labels: "IntArray", weights: Floats | None = None
+        self,
+        embeddings: Floats,
+        labels: "IntArray",
+        weights: Floats | None = None,
+        is_description: "Flags | None" = None,
     ) -> None:
+        n = len(labels)
         self.labels = labels
-        self.weights = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
+        self.weights = np.ones(n) if weights is None else weights.astype(np.float64)
+        self.is_description = np.zeros(n, bool) if is_description is None else is_description
         self.counts = np.bincount(labels)
         self._embeddings = embeddings
-        self._present = np.flatnonzero(self.counts)
         self._class_weights = np.bincount(labels, self.weights)
+        self._present = np.flatnonzero(self._class_weights)
+        own = np.where(self.is_description, self.weights**2, self.weights)
+        self._class_squares = np.bincount(labels, own)
         self._weight = float(self.weights.sum())
         sums = np.zeros((len(self.counts), embeddings.shape[1]))
         for part in _blocks(len(labels)):
             rows = self.weights[part, None] * embeddings[part].astype(np.float64)
             np.add.at(sums, labels[part], rows)
         self._centre = sums.sum(axis=0) / self._weight
-        self._means = sums / np.where(self.counts > 0, self._class_weights, 1.0)[:, None]
+        self._means = sums / np.where(self._class_weights > 0, self._class_weights, 1.0)[:, None]
         self._means[self._present] -= self._centre
         squares = [(self._residuals(part) ** 2).sum(axis=1) for part in _blocks(len(labels))]
         self._squares = np.concatenate(squares)
@@ -140,8 +159,8 @@ class DiscriminantAnalysis:
 
     @cached_property
     def left_out(self) -> "IntArray":
-        """The rows that can be left out: all but those that are alone in their class."""
-        return np.flatnonzero(self.counts[self.labels] > 1)
+        """The rows that can be left out: examples that are not alone in their class."""
+        return np.flatnonzero((self.counts[self.labels] > 1) & ~self.is_description)
 
     @cached_property
     def shrinkage(self) -> float:
@@ -186,16 +205,19 @@ class DiscriminantAnalysis:
 
     def restricted(self, rows: "IntArray") -> "DiscriminantAnalysis":
         """The analysis of some of the rows alone."""
-        return DiscriminantAnalysis(self._embeddings[rows], self.labels[rows], self.weights[rows])
+        return DiscriminantAnalysis(
+            self._embeddings[rows], self.labels[rows], self.weights[rows], self.is_description[rows]
+        )
 
     def discriminants(self, shrinkage: float) -> Discriminants:
         """The score of each class as a function of the embedding."""
         [ratio] = self._ratios(np.array([self._spread]), self._weight, shrinkage)
         weights = 1 / (1 + ratio * self._eigenvalues)
-        means, counts = self._means[self._present], self._class_weights[self._present]
+        means, n = self._means[self._present], self._class_weights[self._present]
         directions = means - ((means @ self._basis) * (1 - weights)) @ self._basis.T
-        noise = (weights @ self._eigenvalues) / max(self._weight - len(counts), 1)
-        offsets = (noise / counts - (means * directions).sum(axis=1)) / 2
+        noise = (weights @ self._eigenvalues) / max(self._weight - self._in_means.sum(), 1)
+        noise_of_means = noise * self._class_squares[self._present] / n**2
+        offsets = (noise_of_means - (means * directions).sum(axis=1)) / 2
         [variance] = _variances(np.array([self._total]), self._weight)
         directions = (directions - directions.mean(axis=0)) / variance
         offsets = (offsets - offsets.mean()) / variance - directions @ self._centre
@@ -244,7 +266,10 @@ class DiscriminantAnalysis:
         """
         labels, x, counts = rows.labels, rows.coordinates, self._class_weights
         means = self._projected_means
-        a = counts[labels] / (counts[labels] - rows.weights)
+        # Nothing that weighs anything may be left of a class; then a is of no use.
+        left = counts[labels] - rows.weights
+        is_alone = left <= _NO_WEIGHT * counts[labels]
+        a = counts[labels] / np.where(is_alone, counts[labels], left)
         lost = rows.weights * a
         n = self._weight - rows.weights
         ratios = self._ratios(self._spread - lost * rows.residual_squares, n, shrinkage)
@@ -263,13 +288,24 @@ class DiscriminantAnalysis:
         distances += gain[:, None] * products**2
         within = weights @ self._eigenvalues - lost * length
         within += gain * ((weights * r) ** 2 @ self._eigenvalues - lost * length**2)
-        noise = within / np.maximum(n - len(means), 1)
+        own_squares = self._class_squares[labels] - rows.weights
+        in_means = self._in_means.sum() - self._in_means[own[1]]
+        in_means += own_squares / np.where(is_alone, 1, left)
+        noise = within / np.maximum(n - in_means, 1)
         own_weight = rows.weights[:, None] * (self._present == labels[:, None])
         remaining = counts[self._present] - own_weight
-        scores = (noise[:, None] / remaining - distances) / 2
+        remaining[is_alone] = 1
+        noise_of_means = noise[:, None] * (self._class_squares[self._present] - own_weight)
+        scores = (noise_of_means / remaining**2 - distances) / 2
         total = self._total - rows.weights * ((n + rows.weights) / n) * rows.squares
         scores /= _variances(total, n)[:, None]
+        scores[is_alone] = 0
         return np.asarray(scores - scores.mean(axis=1, keepdims=True))
+
+    @cached_property
+    def _in_means(self) -> Matrix:
+        """The q / W of each class: how many rows' worth of scatter is lost to its mean."""
+        return np.asarray(self._class_squares[self._present] / self._class_weights[self._present])
 
     @cached_property
     def _projected_means(self) -> Matrix:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from cptuning.data import Examples, label_text
+from cptuning.data import Examples
 from cptuning.data.examples import one_line
 from cptuning.inference.reasons import Evidence, Reasons
 
@@ -127,9 +127,9 @@ def _because(label: Any, confidence: float | None, reasons: Reasons) -> list[str
     else:
         head = f"  {label} ({100 * confidence:.1f} %), because it is similar to"
     shown = reasons if reasons.against is None else [*reasons, reasons.against]
-    width = max((len(_named(example)) for example in shown), default=0)
+    width = max((len(example.title) for example in shown), default=0)
     lines = [
-        f"    {example.similarity:5.2f}  {_named(example).ljust(width)}  "
+        f"    {example.similarity:5.2f}  {example.title.ljust(width)}  "
         f"{one_line(example.text, _LONGEST)}"
         for example in shown
     ]
@@ -161,11 +161,6 @@ def _table(reasons: Reasons) -> str:
 def _row(example: Evidence) -> str:
     text = escape(one_line(example.text, _LONGEST))
     return (
-        f"<tr><td>{example.similarity:.2f}</td><td>{escape(_named(example))}</td>"
+        f"<tr><td>{example.similarity:.2f}</td><td>{escape(example.title)}</td>"
         f'<td dir="auto" style="text-align:left">{text}</td></tr>'
     )
-
-
-def _named(example: Evidence) -> str:
-    """The label of an example, or its labels."""
-    return label_text(example.label)

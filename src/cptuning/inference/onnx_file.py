@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cptuning.errors import CPTuningError
+from cptuning.files.places import cached_file
 
 # ONNX Runtime reads no larger protobuf message.
 MAX_BYTES = 2**31 - 1
@@ -45,7 +46,8 @@ def read_graph(path: Path) -> bytes:
     """The contents of an ONNX file, if it is a plain file of a sane size and passes the check."""
     try:
         # Neither a link's target nor a pipe: opening those could leave the folder, or wait forever.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        place = cached_file(path, path.parent)
+        with os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
                 raise CPTuningError(

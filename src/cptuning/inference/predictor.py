@@ -13,6 +13,8 @@ from cptuning.data import (
     AddedExamples,
     Examples,
     LabelSpace,
+    MultiLabelSpace,
+    as_descriptions,
     as_examples,
     as_labels,
     is_multi_label,
@@ -23,6 +25,7 @@ from cptuning.inference.calibration import prior_correction, softmax, uncertaint
 from cptuning.inference.conformal import ConformalSets, check_coverage
 from cptuning.inference.explanations import Explanations, LabelExplanations
 from cptuning.inference.familiarity import familiarity
+from cptuning.inference.hierarchy import Hierarchy, check_min_confidence
 from cptuning.inference.ordinal import Order, extended, medians
 from cptuning.inference.reasons import NO_CLASS, Reasons, reasons_for
 from cptuning.inference.scoring import Inference, Scores, class_scores, close_calls
@@ -67,6 +70,11 @@ class Scorer(Protocol):
     @property
     def encoder(self) -> Encoder:
         """What encodes the examples."""
+        ...
+
+    @property
+    def demonstrations(self) -> object | None:
+        """The training examples that it reads along with a text, if it does."""
         ...
 
     def score(self, examples: Examples) -> Scores:
@@ -173,6 +181,32 @@ class Predictor(ABC):
         """The probability of each class, one row per text, columns as in ``classes_``."""
         return self.answer(X).probabilities
 
+    def hierarchy(self, separator: str = " > ") -> Hierarchy:
+        """The tree of the classes, whose names are ways to them."""
+        if isinstance(self.label_space, MultiLabelSpace):
+            raise CPTuningError(
+                "A hierarchy is for one label per text, and this model gives label sets."
+            )
+        return Hierarchy.of(self.label_space.classes, separator)
+
+    def predict_levels(
+        self, X: Any, min_confidence: float = 0.5, separator: str = " > "
+    ) -> np.ndarray[Any, Any]:
+        """For classes such as "billing > refund", the deepest node that is certain enough.
+
+        The array holds the name of the node, None where not even the first level is certain
+        enough, or "unknown".
+        """
+        check_min_confidence(min_confidence)
+        tree = self.hierarchy(separator)
+        answered = self.answer(X)
+        found = np.empty(len(answered.labels), dtype=object)
+        found[:] = [
+            label if self.is_unknown(label) else tree.answer(shares, min_confidence)[0]
+            for label, shares in zip(answered.labels.tolist(), answered.probabilities, strict=True)
+        ]
+        return found
+
     def transform(self, X: Any) -> FloatArray:
         """The L2-normalised [OMSK] embeddings."""
         raise CPTuningError(f"{_NEEDS_NEARNESS} its embeddings mean nothing: use method cp-tuning.")
@@ -187,6 +221,10 @@ class Predictor(ABC):
         """The same model knowing more examples, of old classes or of new ones."""
         raise CPTuningError(_NEEDS_TRAINING)
 
+    def with_descriptions(self, label_descriptions: Any, weight: float) -> "Predictor":
+        """The same model with more descriptions of labels, old or new, of this weight each."""
+        raise CPTuningError(_NEEDS_TRAINING)
+
     def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
         """Which of some labelled examples the model does not know yet, each of them once."""
         raise CPTuningError(_NEEDS_TRAINING)
@@ -196,6 +234,10 @@ class Predictor(ABC):
         raise CPTuningError(
             f"{_NEEDS_NEARNESS} class_prior can't correct its probabilities: use method cp-tuning."
         )
+
+    def without_texts(self) -> "Predictor":
+        """The same model without its training texts; the reasons say that they were left out."""
+        return self
 
     def explain(self, X: Any, k: int = 3) -> Explanations | LabelExplanations:
         """The k nearest labelled examples of each text that are of the class it is given."""
@@ -287,6 +329,15 @@ class HeadPredictor(Predictor):
         labels = self.label_space.decode(scores.argmax(axis=1))
         return Answered(labels, softmax(scores, self.temperature), embeddings=None)
 
+    def without_texts(self) -> "HeadPredictor":
+        """The same model, unless it needs its training texts to answer."""
+        if self.scorer.demonstrations is not None:
+            raise CPTuningError(
+                "This model reads training texts along with every text, as demonstrations, so it "
+                "can't be shared without them: keep include_texts, or train without demonstrations."
+            )
+        return self
+
     def save(self, folder: Path) -> None:
         """Write the scorer."""
         self.scorer.save(folder)
@@ -323,6 +374,10 @@ class EmbeddingPredictor(Predictor):
         self.encoder.save(folder)
         if self.second_look is not None:
             self.second_look.encoder.save(folder)
+
+    def without_texts(self) -> "EmbeddingPredictor":
+        """The same model without the texts of its examples."""
+        return replace(self, support=self.support.without_texts())
 
     def transform(self, X: Any) -> FloatArray:
         """The L2-normalised [OMSK] embeddings."""
@@ -486,6 +541,29 @@ class EmbeddingPredictor(Predictor):
         more = SupportSet(examples, exact.embed(examples), label_space.encode(labels))
         order = None if self.order is None else extended(self.order, label_space)
         return replace(self, support=self.support + more, label_space=label_space, order=order)
+
+    def with_descriptions(self, label_descriptions: Any, weight: float) -> "EmbeddingPredictor":
+        """The same model with more descriptions of labels, old or new, of this weight each."""
+        if self.is_pair or self.support.labels.ndim == 2:
+            raise CPTuningError("label_descriptions are for single texts with one label each.")
+        described = as_descriptions(label_descriptions, self.label_space.classes)
+        rows = [] if described is None else self.new_rows(described.examples, described.labels)
+        if described is None or not rows:
+            return self
+        labels = [described.labels[row] for row in rows]
+        found = self.with_examples(described.examples.take(rows), labels)
+        n, all_weights = len(self.support), found.support.weights
+        weights = np.ones(len(found.support)) if all_weights is None else all_weights.copy()
+        flags = np.zeros(len(found.support), bool)
+        if self.support.is_description is not None:
+            flags[:n] = self.support.is_description
+        weights[n:], flags[n:] = weight, True
+        support = replace(
+            found.support,
+            weights=None if (weights == 1).all() else weights,
+            is_description=flags,
+        )
+        return replace(found, support=support)
 
     def new_rows(self, examples: Examples, labels: Sequence[Hashable]) -> list[int]:
         """Which of some labelled examples the model does not know yet, each of them once."""

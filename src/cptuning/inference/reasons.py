@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cptuning.data import LabelSpace
+from cptuning.data import LabelSpace, label_text
 from cptuning.errors import CPTuningError
 from cptuning.inference.support import FloatArray, IntArray, SupportSet
 
@@ -19,19 +19,33 @@ NO_CLASS = -1
 
 @dataclass(frozen=True)
 class Evidence:
-    """A labelled example, and how similar a text is to it.
+    """A labelled example, or a description of a label, and how similar a text is to it.
 
     >>> Evidence("my parcel is late", "delivery", 0.8123)
     Evidence(text='my parcel is late', label='delivery', similarity=0.81)
+    >>> Evidence("where goods are", "delivery", 0.8, is_description=True)
+    Evidence(text='where goods are', label='delivery', similarity=0.80, is_description=True)
     """
 
     text: str | tuple[str, str]
     label: Any
     similarity: float
+    is_description: bool = False
+
+    @property
+    def title(self) -> str:
+        """Its label, or labels, as shown beside it; a description is marked as one.
+
+        >>> Evidence("where goods are", "delivery", 0.8, is_description=True).title
+        'delivery, description'
+        """
+        return f"{label_text(self.label)}{', description' if self.is_description else ''}"
 
     def __repr__(self) -> str:
+        mark = ", is_description=True" if self.is_description else ""
         return (
-            f"Evidence(text={self.text!r}, label={self.label!r}, similarity={self.similarity:.2f})"
+            f"Evidence(text={self.text!r}, label={self.label!r}, similarity={self.similarity:.2f}"
+            f"{mark})"
         )
 
 
@@ -107,7 +121,9 @@ def _reasons(
     def evidence(row: int, similarity: float) -> Evidence:
         # Only the examples that are shown are looked up: there may be a million.
         [text] = support.examples.take([row])
-        return Evidence(text, label_of(row), float(similarity))
+        flags = support.is_description
+        is_description = flags is not None and bool(flags[row])
+        return Evidence(text, label_of(row), float(similarity), is_description)
 
     rows, similarities = support.nearest(queries, _WIDER * k)
     is_own = (support.labels[rows] == answers[:, None]) | (answers[:, None] == NO_CLASS)

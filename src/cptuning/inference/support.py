@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ class SupportSet:
     """Finds the nearest examples; without one, all of them are compared."""
     weights: NDArray[np.float64] | None = None
     """What each example counts; None if each counts 1."""
+    is_description: NDArray[np.bool_] | None = None
+    """Which of them describe their class instead of being an example of it; None if none does."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,27 +48,35 @@ class SupportSet:
             np.concatenate([self.embeddings, more.embeddings]),
             np.concatenate([self.labels, more.labels]),
             index=self.index and self.index.extended(more.embeddings),
-            weights=self._weights_with(more),
+            weights=_joined((self.weights, more.weights), (self, more), 1.0),
+            is_description=_joined((self.is_description, more.is_description), (self, more), False),
         )
+
+    @property
+    def n_examples(self) -> int:
+        """How many of them are examples, not descriptions."""
+        described = 0 if self.is_description is None else int(self.is_description.sum())
+        return len(self) - described
 
     def take(self, rows: Sequence[int] | IntArray) -> "SupportSet":
         """Some of it, in the order asked for, searched in the same way."""
-        weights = None if self.weights is None else self.weights[rows]
         some = SupportSet(
-            self.examples.take(rows), self.embeddings[rows], self.labels[rows], weights=weights
+            self.examples.take(rows),
+            self.embeddings[rows],
+            self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            is_description=None if self.is_description is None else self.is_description[rows],
         )
         return some.searched("approximate" if self.index else "exact")
+
+    def without_texts(self) -> "SupportSet":
+        """The same embeddings and labels, without what the examples say."""
+        return replace(self, examples=self.examples.without_texts())
 
     def with_columns(self, n_labels: int) -> "SupportSet":
         """The same label sets with columns for more labels, which none of the examples has."""
         more = n_labels - self.labels.shape[1]
         return replace(self, labels=np.pad(self.labels, ((0, 0), (0, more))))
-
-    def _weights_with(self, more: "SupportSet") -> NDArray[np.float64] | None:
-        if self.weights is None and more.weights is None:
-            return None
-        both = (self, more)
-        return np.concatenate([np.ones(len(s)) if s.weights is None else s.weights for s in both])
 
     def searched(self, index: Index) -> "SupportSet":
         """The same examples, of which a query is compared with all, or only with the likely ones.
@@ -99,7 +110,7 @@ class SupportSet:
     @cached_property
     def analysis(self) -> Analysis:
         """What answers in closed form: linear discriminant analysis, or one of label sets."""
-        return analysis_of(self.embeddings, self.labels, self.weights)
+        return analysis_of(self.embeddings, self.labels, self.weights, self.is_description)
 
     @property
     def label_regression(self) -> LabelRegression:
@@ -158,6 +169,19 @@ class SupportSet:
             similarities = np.concatenate([similarities, values], axis=1)
             indices, similarities = _best_first(indices, similarities, k)
         return indices, similarities
+
+
+def _joined(
+    parts: Sequence[NDArray[Any] | None], sets: Sequence[SupportSet], default: Any
+) -> NDArray[Any] | None:
+    """What two sets say of their examples; None if neither says anything."""
+    if all(part is None for part in parts):
+        return None
+    filled = [
+        np.full(len(one), default) if part is None else part
+        for part, one in zip(parts, sets, strict=True)
+    ]
+    return np.concatenate(filled)
 
 
 def _best_first(indices: IntArray, similarities: FloatArray, k: int) -> tuple[IntArray, FloatArray]:

@@ -22,7 +22,7 @@ from cptuning.methods.learner import Learner
 from cptuning.methods.similar_examples import SimilarExamples
 from cptuning.methods.task import NO_TARGET, BatchedTask, mean_by_sample
 from cptuning.methods.training import LabelledExamples, Split, Training
-from cptuning.prompting import Encoding, Template
+from cptuning.prompting import Encoding, LaidOut, Template
 from cptuning.training import chunk_count, gather, in_chunks, recomputed
 
 PerAnchor = Callable[[Tensor, Tensor], Tensor]
@@ -139,11 +139,21 @@ class CPTuningTask(BatchedTask[CPTuningSettings]):
         self.similar = SimilarExamples(self.encoder, split, self.encodings, settings, self.seed)
         if settings.centred:
             self.encoder.centre_on(self.similar.references)
-        if module.reads_mask and module.pooling is not None:
-            module.sentence_weight = self.similar.sentence_weight(module.views)
-            self.settings = settings = self.similar.settings
+        has_views = module.reads_mask and module.pooling is not None
+        weight = self.similar.choose(module.views if has_views else None)
+        if has_views:
+            module.sentence_weight = weight
+        self.settings = settings = self.similar.settings
+        if (described := self.similar.descriptions) is not None:
+            self._learn_from(split.train + described)
         self.objective = Objective(module, settings, self.layout.sequences)
         freeze_lower_layers(module, settings.frozen_share)
+
+    def _learn_from(self, train: LabelledExamples) -> None:
+        """Train on these, beside which the same texts are held out."""
+        self.split = replace(self.split, train=train.without_ones())
+        self.encodings = LaidOut(self.layout, train.examples)
+        self.batch_size = self._batch_size()
 
     def parameter_groups(self, learning_rate: float) -> list[dict[str, object]]:
         """The backbone and the prompt vectors, which may have a rate of their own."""

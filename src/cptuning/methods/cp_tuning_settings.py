@@ -84,6 +84,14 @@ class CPTuningSettings(TrainingSettings):
         'How the nearest examples are found; "approximate" is for hundreds of thousands of them.',
         default="exact",
     )
+    description_weight: float | None = setting(
+        "What a description of a label counts beside an example, for a class that has examples; 0 "
+        "leaves descriptions out, None chooses it by leave-one-out answers to the training "
+        "examples.",
+        least=0,
+        most=100,
+        default=None,
+    )
     instant_first: bool = setting(
         "Whether the same examples are first answered without training, as by the preset "
         '"instant", and that model is kept if held-out answers prefer it by more than a standard '

@@ -58,6 +58,8 @@ class InstantTraining:
     def fit_seconds(self) -> float:
         """How many seconds that takes, from reading some of the examples."""
         examples = self.split.train.examples
+        if self.split.descriptions is not None:
+            examples = examples + self.split.descriptions.examples
         some = examples.take(range(min(len(examples), _SAMPLES)))
         encoder = self.encoder
         began = perf_counter()
@@ -75,13 +77,13 @@ class InstantTask:
         self.similar = SimilarExamples(
             encoder, split, self.encodings, training.settings, training.seed
         )
+        weight = self.similar.choose(encoder.views if self.layout.sentences else None)
         if self.layout.sentences:
-            weight = self.similar.sentence_weight(encoder.views)
             encoder.views = replace(encoder.views, sentence_weight=weight)
 
     @property
     def settings(self) -> CPTuningSettings:
-        """The settings, with the weight of the sentence view that was chosen."""
+        """The settings, with the weights that were chosen."""
         return self.similar.settings
 
     def predictor(

@@ -157,8 +157,12 @@ class Learner(ABC, Generic[S, T]):
         labels = strata(self.training.split.train.labels)
         folds, seed = self.training.folds, self.training.seed
         fold_of = stratified_folds(labels, folds, seed)
-        # An example that is alone in its class can't be answered by a model without it.
-        alone = np.bincount(labels)[labels] < 2
+        # An example that is alone in its class can't be answered by a model without it, unless the
+        # class is described.
+        counts = np.bincount(labels)
+        if (described := self.training.split.descriptions) is not None:
+            counts = counts + np.bincount(described.labels, minlength=len(counts))[: len(counts)]
+        alone = counts[labels] < 2
         rows = {}
         for fold in range(folds):
             left_out = (fold_of == fold) & ~alone
@@ -229,7 +233,7 @@ class Learner(ABC, Generic[S, T]):
         digest = sha256(repr(run).encode())
         digest.update(repr([float(t.double().sum()) for t in self._initial.values()]).encode())
         digest.update(repr((stage, stop_after, split.unlabeled)).encode())
-        for part in (split.train, split.dev):
+        for part in (split.train, split.dev, split.descriptions):
             if part is not None:
                 digest.update(part.labels.tobytes())
                 for weights in (part.weights, part.loss_weights):

@@ -170,7 +170,7 @@ class BatchedTask(ABC, Generic[S]):
         whole, least = self.settings.batch_size, max(_LEAST_BATCH, self.processes.count)
         size = min(whole, max(least, round(whole * self.split.share)), len(self.encodings))
         size -= size % self.processes.count
-        if size == 0:
+        if size == 0 and len(self.encodings):  # Without any, nothing is trained.
             raise CPTuningError(
                 f"A batch has fewer examples than there are processes ({self.processes.count}): "
                 "raise batch_size, or start fewer processes."

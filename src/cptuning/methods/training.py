@@ -32,6 +32,22 @@ class LabelledExamples:
     loss_weights: Weights | None = None
     """The same in the training loss, where balanced batches may balance the classes already."""
 
+    def __add__(self, more: "LabelledExamples") -> "LabelledExamples":
+        def joined(one: Weights | None, other: Weights | None) -> Weights | None:
+            if one is None and other is None:
+                return None
+            ones = (np.ones(len(part.labels)) for part in (self, more))
+            return np.concatenate(
+                [o if w is None else w for w, o in zip((one, other), ones, strict=True)]
+            )
+
+        return LabelledExamples(
+            self.examples + more.examples,
+            np.concatenate([self.labels, more.labels]),
+            joined(self.weights, more.weights),
+            joined(self.loss_weights, more.loss_weights),
+        )
+
     def take(self, rows: IntArray) -> "LabelledExamples":
         """Some of them."""
         weights, loss_weights = (
@@ -50,11 +66,16 @@ class LabelledExamples:
 
 @dataclass(frozen=True)
 class Split:
-    """What one training may see: labelled examples, held-out ones, texts without labels."""
+    """What one training may see: labelled examples, held-out ones, texts without labels.
+
+    ``descriptions`` of labels count as examples, with the weight that is chosen for them, times
+    their own. They are never held out.
+    """
 
     train: LabelledExamples
     dev: LabelledExamples | None = None
     unlabeled: Examples | None = None
+    descriptions: LabelledExamples | None = None
     share: float = 1.0
     """Which share of the examples this is: batches are smaller by the same factor."""
 

@@ -309,7 +309,7 @@ def reasons_html(reasons: Reasons, title: str) -> str:
 def _examples(title: str, examples: Sequence[Evidence]) -> str:
     rows = [
         [
-            f'<td class="label">{label_html(example.label)}<br>'
+            f'<td class="label">{label_html(example.title)}<br>'
             f'<span class="muted small">{example.similarity:.2f}</span></td>',
             example_html(example.text),
         ]

@@ -8,7 +8,7 @@ import numpy as np
 from cptuning.data import Table, as_cell, separator_for
 from cptuning.data.formats import file_name
 from cptuning.errors import CPTuningError
-from cptuning.inference import Evidence, MultiLabelPredictor, Predictor, Reasons
+from cptuning.inference import Evidence, Hierarchy, MultiLabelPredictor, Predictor, Reasons
 
 
 class PredictionColumns:
@@ -25,6 +25,8 @@ class PredictionColumns:
         neighbours: int = 0,
         coverage: float | None = None,
         separator: str | None = None,
+        hierarchy: Hierarchy | None = None,
+        min_confidence: float = 0.5,
     ) -> None:
         self.predictor = predictor
         self.coverage = coverage
@@ -36,7 +38,8 @@ class PredictionColumns:
                 )
             separator_for(predictor.label_space.classes, separator)
         self.neighbours = neighbours
-        classes = predictor.label_space.classes
+        self.hierarchy, self.min_confidence = hierarchy, min_confidence
+        classes = predictor.label_space.classes if hierarchy is None else hierarchy.nodes
         self.class_columns = [f"p_{label}" for label in classes] if probabilities else []
         if len(set(self.class_columns)) < len(self.class_columns):
             raise CPTuningError(
@@ -82,6 +85,10 @@ class PredictionColumns:
 
     def _answer(self, label: Any, probabilities: np.ndarray) -> dict[str, Any]:
         confidence = self.predictor.confidence(label, probabilities)
+        if self.hierarchy is not None:
+            if not self.predictor.is_unknown(label):
+                label, confidence = self.hierarchy.answer(probabilities, self.min_confidence)
+            probabilities = self.hierarchy.probabilities(probabilities)
         answer = {
             "prediction": as_cell(label, self.separator),
             "confidence": None if confidence is None else round(confidence, 6),
@@ -103,8 +110,15 @@ class PredictionColumns:
     def _example(self, name: str, example: Evidence | None) -> dict[str, Any]:
         columns = [f"{name}_a", f"{name}_b"] if self.predictor.is_pair else [name]
         columns += [f"{name}_label", f"{name}_similarity"]
+        support = self.predictor.support
+        can_be_description = support is not None and support.is_description is not None
+        if can_be_description:
+            columns.append(f"{name}_is_description")
         if example is None:
             return dict.fromkeys(columns)
         texts = [example.text] if isinstance(example.text, str) else example.text
-        values = [*texts, as_cell(example.label, self.separator), round(example.similarity, 6)]
+        label = as_cell(example.label, self.separator)
+        values: list[Any] = [*texts, label, round(example.similarity, 6)]
+        if can_be_description:
+            values.append(example.is_description)
         return dict(zip(columns, values, strict=True))

@@ -147,11 +147,12 @@ class ExamplesRequest(_RequestBody):
 
 
 class Neighbour(BaseModel):
-    """A labelled example, and how similar the text is to it."""
+    """A labelled example or a description of a label, and how similar the text is to it."""
 
     text: str | tuple[str, str]
     label: Label | list[Label]
     similarity: float
+    is_description: bool = False
 
 
 class LabelReasons(BaseModel):

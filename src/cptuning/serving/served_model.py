@@ -45,7 +45,7 @@ class ServedModel:
     def n_examples(self) -> int | None:
         """How many labelled examples it compares texts with; None if its method uses none."""
         support = self.predictor.support
-        return None if support is None else len(support)
+        return None if support is None else support.n_examples
 
     def require_examples(self) -> None:
         """Reject a request that needs a model that compares texts with examples."""

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 
 from cptuning.errors import CPTuningError
 from cptuning.files.atomic import restore, whole_folder
+from cptuning.files.places import cached_file
 from cptuning.storage.schema import FACTS_FILE, FORMAT, TAGGER, ModelFacts
 
 _MOST_FILES = 1000
@@ -95,7 +96,7 @@ def _refuse_strange_files(folder: Path) -> None:
     for parent, folders, names in os.walk(folder, followlinks=False):
         for name in (*folders, *names):
             path = Path(parent, name)
-            mode = path.lstat().st_mode
+            mode = cached_file(path, folder).lstat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise CPTuningError(
                     f"The model folder {folder} holds {path.name!r}, which is neither a file nor a "

@@ -15,11 +15,10 @@ from tokenizers import Tokenizer
 from cptuning.backbone.encoder_files import BACKBONE_FOLDER, EncoderFiles
 from cptuning.backbone.joined_views import VIEWS_FILE, Views
 from cptuning.backbone.packed import has_embedded_architecture
-from cptuning.data import Examples, LabelSpace, MultiLabelSpace, read_added
+from cptuning.data import LEFT_OUT, Examples, LabelSpace, MultiLabelSpace, read_added
 from cptuning.data.weights import Weights
 from cptuning.errors import CPTuningError
 from cptuning.extras import needed_for
-from cptuning.files.places import as_path
 from cptuning.files.tensors import save_tensors
 from cptuning.inference import (
     ConformalSets,
@@ -32,6 +31,7 @@ from cptuning.inference import (
     SecondLook,
     SupportSet,
 )
+from cptuning.inference.closed_form import Flags
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
@@ -39,9 +39,10 @@ from cptuning.inference.ranked_documents import RankingPredictor, SentenceEncode
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
 from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.prompting import Layout
-from cptuning.storage.card import TEXTS_FILE, card
+from cptuning.storage.card import TEXTS_FILE, CardFacts, card
 from cptuning.storage.folders import new_folder, read_facts
-from cptuning.storage.schema import FACTS_FILE, LayoutFacts, ModelFacts
+from cptuning.storage.model_hub import find_model
+from cptuning.storage.schema import FACTS_FILE, FORMAT, LayoutFacts, ModelFacts
 from cptuning.storage.tokenizer_check import check_tokenizer
 
 if TYPE_CHECKING:
@@ -69,7 +70,22 @@ def save_model(facts: ModelFacts, predictor: Predictor, folder: Path) -> None:
         predictor.save(place)
 
 
-def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
+def save_shared(
+    facts: ModelFacts, predictor: Predictor, folder: Path, card_facts: CardFacts
+) -> None:
+    """Write a model as it lies on the hub: no path of this machine is in it."""
+    facts = facts.without_paths()
+    with new_folder(folder) as place:
+        write_common(facts, predictor, place, card_facts)
+        predictor.save(place)
+        # The hub counts downloads by this file.
+        config = {"library_name": "cptuning", "format": FORMAT, "method": facts.method}
+        (place / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def write_common(
+    facts: ModelFacts, predictor: Predictor, place: Path, card_facts: CardFacts | None = None
+) -> None:
     """Write what every kind of model folder holds: facts, tokenizer, support set, card."""
     stored = json.dumps(facts.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (place / FACTS_FILE).write_text(stored + "\n", "utf-8")
@@ -82,31 +98,37 @@ def write_common(facts: ModelFacts, predictor: Predictor, place: Path) -> None:
         tensors = {"embeddings": support.embeddings, "labels": support.labels}
         if support.weights is not None:
             tensors["weights"] = support.weights
+        if support.is_description is not None:
+            tensors["is_description"] = support.is_description
         save_tensors(place / _SUPPORT, tensors)
         with (place / TEXTS_FILE).open("w", encoding="utf-8") as file:
             for text in support.examples:
-                file.write(json.dumps(text, ensure_ascii=False) + "\n")
+                told = None if text in (LEFT_OUT, (LEFT_OUT, LEFT_OUT)) else text
+                file.write(json.dumps(told, ensure_ascii=False) + "\n")
     if isinstance(predictor, RankingPredictor):
         predictor.save_judged(place)
-    (place / "README.md").write_text(card(facts, support), "utf-8")
+    (place / "README.md").write_text(card(facts, support, card_facts or CardFacts()), "utf-8")
 
 
 def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
-    """The predictor of a model that was saved to, or exported to, a folder.
+    """The predictor of a model that was saved to, or exported to, a folder, or is on the hub.
 
     >>> load_predictor("no-such-folder")
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no model folder 'no-such-folder': ...
     """
-    return load_model(as_path(folder, "folder"), device).predictor
+    return load_model(folder, device).predictor
 
 
-def load_model(folder: Path, device: str = "auto", *, trainable: bool = False) -> LoadedModel:
-    """The predictor in a folder, and the folder's facts.
+def load_model(
+    name: str | Path, device: str = "auto", *, trainable: bool = False, revision: str | None = None
+) -> LoadedModel:
+    """The predictor in a folder, or of an id on the hub, and what the folder says of it.
 
     A ``trainable`` one has a model of torch, if torch is installed.
     """
+    folder = find_model(name, revision)
     facts = read_facts(folder)
     with unusable_named(folder):
         return LoadedModel(facts, _predictor(folder, facts, device, trainable))
@@ -246,7 +268,20 @@ def _read_support(folder: Path, pair: bool, label_space: LabelSpace) -> SupportS
         raise ValueError("its support set has no numbers to compare with")
     if not ((labels >= 0) & (labels < (2 if is_matrix else n_classes))).all():
         raise ValueError("its support set has other classes")
-    return SupportSet(examples, embeddings, labels, weights=_weights(stored, len(labels)))
+    return SupportSet(
+        examples,
+        embeddings,
+        labels,
+        weights=_weights(stored, len(labels)),
+        is_description=_is_description(stored, len(labels)),
+    )
+
+
+def _is_description(stored: dict[str, Any], n: int) -> Flags | None:
+    flags = stored.get("is_description")
+    if flags is not None and (flags.dtype != np.bool_ or flags.shape != (n,)):
+        raise ValueError("its support set does not say what describes a label")
+    return flags
 
 
 def _read_conformal(folder: Path) -> ConformalSets | None:
@@ -273,6 +308,8 @@ def _weights(stored: dict[str, Any], n: int) -> Weights | None:
 
 
 def _examples(texts: list[Any], pair: bool) -> Examples:
+    left_out = [LEFT_OUT, LEFT_OUT] if pair else LEFT_OUT
+    texts = [left_out if text is None else text for text in texts]
     if not pair:
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("its support set has something else than texts")

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -247,6 +247,14 @@ class ModelFacts:
             return str(self.parameters.get("backbone", "embedded"))
         return ", revision ".join(found[name] for name in ("name", "revision") if name in found)
 
+    def without_paths(self) -> "ModelFacts":
+        """The same for strangers: a backbone that was a folder here is called by its last part."""
+        found = self.training.get("backbone", {})
+        if "revision" in found or "backbone" not in self.parameters:
+            return self
+        name = found.get("name", Path(self.parameters["backbone"]).name)
+        return replace(self, parameters=self.parameters | {"backbone": name})
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         return {
@@ -423,6 +431,11 @@ def _training(stored: dict[str, Any]) -> dict[str, Any]:
     for n in facts.object("examples").values():
         if not _is_whole_number(n, 0, 2**64):
             raise CPTuningError(f"training.examples has {_shown(n)}, not a number of examples")
+    if "descriptions" in stored:
+        described = stored["descriptions"]
+        descriptions = JsonObject("training.descriptions", described, ["texts", "weight"])
+        descriptions.whole_number("texts", 1, 2**64)
+        descriptions.number("weight", 0, 100)
     if stored.get("label_cells") is not None:
         LabelCells.from_json(stored["label_cells"])
     if "backbone" in stored:

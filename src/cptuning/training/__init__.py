@@ -13,17 +13,29 @@ if TYPE_CHECKING:
     from cptuning.training.loop import Precision, TrainingTask, train
     from cptuning.training.processes import Processes, gather
     from cptuning.training.progress import ProgressBar
+    from cptuning.training.trackers import (
+        MLflowTracker,
+        TensorBoardTracker,
+        Tracker,
+        TrackioTracker,
+        WandbTracker,
+    )
 
 __all__ = [
     "Callback",
     "CheckpointFolder",
     "Checkpointer",
     "History",
+    "MLflowTracker",
     "Precision",
     "Processes",
     "ProgressBar",
     "Score",
+    "TensorBoardTracker",
+    "Tracker",
+    "TrackioTracker",
     "TrainingTask",
+    "WandbTracker",
     "chunk_count",
     "gather",
     "in_chunks",
@@ -35,10 +47,15 @@ __all__ = [
 # Looked up when first used: what is above needs no torch.
 _HOMES = {
     "Checkpointer": "checkpoint",
+    "MLflowTracker": "trackers",
     "Precision": "loop",
     "Processes": "processes",
     "ProgressBar": "progress",
+    "TensorBoardTracker": "trackers",
+    "Tracker": "trackers",
+    "TrackioTracker": "trackers",
     "TrainingTask": "loop",
+    "WandbTracker": "trackers",
     "chunk_count": "chunks",
     "gather": "processes",
     "in_chunks": "chunks",

@@ -1,8 +1,7 @@
-"""A progress bar with loss, dev accuracy and time left, of a search or of a training."""
+"""A progress bar with loss, dev accuracy and time left, in a terminal and in a notebook."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-from torch import Tensor
 
 from cptuning.training.callbacks import Callback
 from cptuning.training.history import Score
@@ -10,10 +9,11 @@ from cptuning.training.history import Score
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+    from torch import Tensor
 
 
 class ProgressBar(Callback):
-    """Shows a run on standard error, if that is a terminal."""
+    """Shows a run on standard error if that is a terminal, or below the cell of a notebook."""
 
     def __init__(self, console: "Console | None" = None) -> None:
         self._console = console
@@ -55,13 +55,13 @@ class ProgressBar(Callback):
             *map(TextColumn, columns),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=not (console.is_terminal or _has_widgets(console)),
             transient=True,
         )
         self._progress.start()
         self._task = self._progress.add_task(description[:1].upper() + description[1:], **task)
 
-    def on_step(self, step: int, losses: dict[str, Tensor]) -> None:
+    def on_step(self, step: int, losses: "dict[str, Tensor]") -> None:
         """Move the bar."""
         if self._progress is None or self._task is None:
             return
@@ -79,3 +79,22 @@ class ProgressBar(Callback):
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+
+
+def tell_fitted(
+    seconds: float, accuracy: float | None, validation: str, console: "Console | None" = None
+) -> None:
+    """Print the closing line of a fit, where there is a bar, too."""
+    from rich.console import Console
+
+    console = console or Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        return
+    known = "not measured" if accuracy is None else f"{100 * accuracy:.1f} % ({validation})"
+    # In a notebook rich would draw it as a figure with colours of its own.
+    print(f"Fitted in {seconds:.1f} s; held-out accuracy: {known}.", file=console.file)
+
+
+def _has_widgets(console: "Console") -> bool:
+    """Whether this is a notebook that can show a bar, for which rich needs ipywidgets."""
+    return console.is_jupyter and find_spec("ipywidgets") is not None
