@@ -57,7 +57,7 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
 
 
 def load(folder: str | Path, device: str = "auto", *, revision: str | None = None) -> Any:
-    """The classifier, tagger or ranker that was saved or exported to a folder, or pushed to the hub.
+    """The classifier, tagger or ranker that was saved or exported to a folder, or is on the hub.
 
     ``load("org/name")`` downloads that model from the hub, unless there is a folder ``org/name``
     here; ``revision`` is a branch, a tag or, to pin exactly one model, a commit.
