@@ -168,6 +168,13 @@ def test_one_sentence_is_enough(tiny):
     assert tagger.predict([["to", "Rome"]]) == [["O", "B-city"]]
 
 
+def test_sentences_without_a_type_or_a_word_in_common_are_fitted(tiny):
+    tagger = CPTuningTagger(tiny("bert"), preset="instant", verbose=False)
+    tagger.fit([["Rome"], ["May"]], [["B-city"], ["B-month"]])
+    assert tagger.classes_.tolist() == ["city", "month"]
+    assert 0 <= tagger.held_out_score_ <= 1
+
+
 def test_any_text_gets_valid_tags(tagger):
     texts = ["", "   ", "\u200b", "🙂 !!", "ROME rome RoMe", "a" * 3000, "Rome " * 300]
     for text, tags in zip(texts, tagger.predict(texts), strict=True):

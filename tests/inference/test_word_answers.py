@@ -141,3 +141,15 @@ def test_capitals_digits_and_punctuation_are_seen():
     np.testing.assert_array_equal(
         rows, word_shapes([Sentence.of_words([]), sentence, Sentence.of_text("")])
     )
+
+
+def test_a_type_of_a_single_sentence_does_not_spoil_the_others():
+    words = some_words(separation=4.0)
+    labels = words.labels.copy()
+    labels[0] = 3  # There is nothing to tell this one by when its sentence is left out.
+    rare = LabelledWords(words.vectors, words.shapes, labels, words.sentences)
+    truth = truth_of(words)
+    truth[0] = (WordSpan(0, 1, "c"), *truth[0])
+    answer, held_out = chosen_answer(left_out_folds(rare, 12), truth, ["a", "b", "c"], TRANSITIONS)
+    assert answer.temperature < 1
+    assert held_out.f1 > 0.75

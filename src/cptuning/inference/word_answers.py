@@ -24,7 +24,10 @@ WORD_INFERENCES: tuple[WordInference, ...] = get_args(WordInference)
 SHAPE_WEIGHTS = (0.0, 0.3, 0.6)
 """What the weight of how words are written is chosen from."""
 _SHRINKAGES = (0.9, 0.75, 0.5, 0.25)
-_TRANSITION_WEIGHTS = (1.0, 0.5)
+_TRANSITION_WEIGHTS = (0.5, 1.0)
+_COOLING = (1.0, 0.5)
+# The ways to compare words that are refined by the numbers above.
+_MOST_REFINED = 3
 _OUTSIDE_BIASES = (0.0, 1.0, 2.0, -1.0)
 # Sentences are left out one by one, or in so many parts if there are more.
 _MOST_PARTS = 20
@@ -45,7 +48,7 @@ class WordAnswer:
     shape_weight: float = 0.0
     """What the writing of words counts beside their unit vector."""
     temperature: float = 0.1
-    transition_weight: float = 1.0
+    transition_weight: float = 0.5
     outside_bias: float = 0.0
     """What is added to the log-probability of no span."""
 
@@ -160,6 +163,9 @@ Fold = tuple[LabelledWords, LabelledWords]
 """Words to answer by, and words of other sentences to answer."""
 
 
+_Tried = tuple[WordAnswer, HeldOutSpans, Sequence[Matrix]]
+
+
 def left_out_folds(words: LabelledWords, n_sentences: int) -> list[Fold]:
     """Each sentence by the words of all others; with many sentences, parts of them."""
     part = words.sentences % _MOST_PARTS if n_sentences > _MOST_PARTS else words.sentences
@@ -179,15 +185,24 @@ def chosen_answer(
 ) -> tuple[WordAnswer, HeldOutSpans]:
     """The way to answer that finds the left-out spans best, and what it found.
 
-    The best of several is a little too good to be told. Of equally good ones it is the first.
+    First the ways to compare words are tried, then the best of them with other temperatures and
+    weights. The best of several is a little too good to be told. Of equally good ones it is the
+    first.
     """
     if not folds:
         raise CPTuningError("There is nothing to choose by: give at least two sentences.")
-    best: tuple[WordAnswer, HeldOutSpans] | None = None
     n_labels = 1 + len(types)
     labels = np.concatenate([away.labels for _, away in folds])
-    counts = np.bincount(labels, minlength=n_labels)
-    weights = 1 / counts[labels]  # All types count the same, as many words as O has.
+    known = np.concatenate([np.isin(away.labels, rest.labels) for rest, away in folds])
+    counts = np.bincount(labels[known], minlength=n_labels)
+    # All types count the same, as many words as O has; types that are in no other sentence, none.
+    weights = known / np.maximum(counts[labels], 1) if known.any() else None
+
+    def tried(scores: Sequence[Matrix], answer: WordAnswer) -> _Tried:
+        spans = decoded(scores, transitions, answer, types)
+        return answer, HeldOutSpans(tuple(map(tuple, truth)), tuple(map(tuple, spans))), scores
+
+    first: list[_Tried] = []
     for shape_weight in shape_weights:
         any_answer = WordAnswer("lda", shape_weight=shape_weight)
         fits = [rest.scores(any_answer, n_labels) for rest, _ in folds]
@@ -196,16 +211,22 @@ def chosen_answer(
             found = [fit.of(answer, rows) for fit, rows in zip(fits, queries, strict=True)]
             temperature = fit_temperature(np.concatenate(found), labels, weights)
             by_sentence = _by_sentence(found, folds, len(truth), n_labels)
-            for weight, bias in product(_TRANSITION_WEIGHTS, _OUTSIDE_BIASES):
-                candidate = replace(
-                    answer, temperature=temperature, transition_weight=weight, outside_bias=bias
-                )
-                spans = decoded(by_sentence, transitions, candidate, types)
-                held_out = HeldOutSpans(tuple(map(tuple, truth)), tuple(map(tuple, spans)))
-                if best is None or held_out.f1 > best[1].f1:
-                    best = candidate, held_out
+            first.append(tried(by_sentence, replace(answer, temperature=temperature)))
+    best: _Tried | None = None
+    first.sort(key=lambda trial: -trial[1].f1)
+    for answer, _, scores in first[:_MOST_REFINED]:
+        for factor, weight, bias in product(_COOLING, _TRANSITION_WEIGHTS, _OUTSIDE_BIASES):
+            refined = replace(
+                answer,
+                temperature=factor * answer.temperature,
+                transition_weight=weight,
+                outside_bias=bias,
+            )
+            trial = tried(scores, refined)
+            if best is None or trial[1].f1 > best[1].f1:
+                best = trial
     assert best is not None
-    return best
+    return best[:2]
 
 
 def _by_sentence(
