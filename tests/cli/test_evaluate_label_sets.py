@@ -77,6 +77,7 @@ def test_the_report_has_every_label_and_the_errors_with_reasons(run, model, test
     given = cptuning.load(model).predict(["great songs"])[0]
     assert "plot" not in given  # so it is missed, and the others are wrong
     assert "missed" in html
+    assert "Confidence in the whole set: " in html
     for label in given:
         assert f"{label}, because it is similar to" in html
     [data] = re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', html)

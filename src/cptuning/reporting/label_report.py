@@ -188,10 +188,13 @@ def _error(error: LabelSetError) -> str:
         *(f'<span class="truth">{label_html(label)}</span>, missed' for label in error.missing),
         *(f"{label_html(label)}, rightly" for label in right),
     ]
+    if not error.answer:
+        parts.insert(0, "given no label")
     because = "".join(_because(label, reasons) for label, reasons in error.reasons.items())
     return f"""<div class="error" data-kind="{escape(_kind(error))}">
 <blockquote>{example_html(error.text)}</blockquote>
-<p class="verdict">{"; ".join(parts)}. All right with {format_percent(error.confidence)}.</p>
+<p class="verdict">{"; ".join(parts)}.
+Confidence in the whole set: {format_percent(error.confidence)}.</p>
 {because}</div>"""
 
 
