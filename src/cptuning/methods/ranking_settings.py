@@ -1,7 +1,7 @@
 """Every setting of the ranker, and the presets that fill them in."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from cptuning.inference.index import Index
 from cptuning.settings import Kind, TrainingSettings, setting
@@ -56,9 +56,15 @@ class RankingSettings(TrainingSettings):
         least=2,
     )
 
-    # What a folder's encoder reads, beside the settings.
-    features: ClassVar[Literal["head"]] = "head"
-    sentence_weight: ClassVar[float] = 1.0
+    @property
+    def features(self) -> Literal["head"]:
+        """What a folder's encoder reads for its mask view, which plays no part."""
+        return "head"
+
+    @property
+    def sentence_weight(self) -> float:
+        """The weight of the sentence view where an encoder joins both; it is then taken alone."""
+        return 1.0
 
 
 _DEFAULT = RankingSettings(
