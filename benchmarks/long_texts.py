@@ -4,13 +4,14 @@
 
 The preset "instant" with ``long_texts="truncate"`` and ``"windows"``, and TF-IDF (unigrams and
 bigrams, sublinear) with logistic regression, which read the whole text. For each draw the command
-prints the accuracy of leave-one-out answers to the training examples, by which the default of
-``long_texts`` was chosen, and the accuracy on a stratified sample of the test texts: of all, and of
-those that do not fit into one window. Every run adds one line to the output file; when started
-again, the command skips these runs.
+prints the accuracy of leave-one-out answers to the training examples, by which ``long_texts`` is
+chosen, and the accuracy on a stratified sample of the test texts: of all, and of those that do not
+fit into one window. Every run adds one line to the output file; when started again, the command
+skips these runs.
 
 The rule, written down before the first run: the presets take "windows" if, over the draws, the
 leave-one-out accuracy is higher on average by more than its standard error; otherwise "truncate".
+It was not followed yet, see docs/long-texts.md.
 """
 
 import argparse
@@ -121,10 +122,10 @@ def choice(records: Sequence[Job]) -> str:
         return "There are too few draws to choose by."
     gains = 100 * np.array([by_way["windows"][d] - by_way["truncate"][d] for d in draws])
     error = gains.std(ddof=1) / np.sqrt(len(gains))
-    chosen = "windows" if gains.mean() > error else "truncate"
+    better = "windows" if gains.mean() > error else "truncate"
     return (
         f"Windows gain {gains.mean():+.1f} ± {error:.1f} points in leave-one-out answers over "
-        f'{len(draws)} draws: the rule takes "{chosen}".'
+        f'{len(draws)} draws: the rule takes "{better}".'
     )
 
 

@@ -26,7 +26,8 @@ def visit(browser: Browser, address: str, width: int, scheme: str) -> Iterator[P
     page.set_default_timeout(PATIENCE)
     page.goto(address)
     page.locator("#sample").click()
-    page.locator("#check .headline").wait_for()
+    page.locator("#instant .headline").wait_for()
+    page.locator("#done-close").click()
     yield page
     page.close()
 
@@ -34,7 +35,7 @@ def visit(browser: Browser, address: str, width: int, scheme: str) -> Iterator[P
 def train(page: Page) -> None:
     tab(page, "Train")
     page.locator("#train").click()
-    page.locator("#trained .headline").wait_for()
+    page.locator("#trained .good").wait_for()
 
 
 def tab(page: Page, name: str) -> None:
@@ -63,13 +64,17 @@ def main() -> None:
             train(page)
             tab(page, "Review")
             page.locator("#map circle.doubted").first.click(force=True)
+            page.locator("#editor").wait_for()
             take(page, "review")
+            page.locator("#editor-close").click()
             page.emulate_media(color_scheme="dark")
             ask(page, "My parcel was left in the rain. Where can I complain?")
             take(page, "ask")
             page.set_viewport_size({"width": 400, "height": 860})
             page.emulate_media(color_scheme="light")
             tab(page, "Review")
+            page.locator("#map circle.doubted").first.click(force=True)
+            page.locator("#editor").wait_for()
             take(page, "narrow")
         browser.close()
     served.close(verbose=False)

@@ -16,7 +16,13 @@ import typer.main
 from mkdocs.structure.files import File
 
 REPOSITORY = Path(__file__).parents[1]
-INCLUDED = ("CHANGELOG.md", "benchmarks/*.md", "results/*/*.md", "results/*/*.png")
+INCLUDED = (
+    "CHANGELOG.md",
+    "benchmarks/*.md",
+    "results/*/*.md",
+    "results/*/*.png",
+    "results/*/figures/*.png",
+)
 # The pages made from docstrings: title, package, and its names; None stands for all public ones.
 REFERENCE = {
     "reference/python.md": ("Python", "cptuning", None),

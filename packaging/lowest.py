@@ -10,11 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Tested at its pin: an older torch may be another build.
 PINNED = "torch"
-EXTRAS = ("train", "files")
+EXTRAS = ("train", "files", "index")
 
 
 def lowest_versions(root: Path = ROOT) -> dict[str, str]:
-    """The lowest version of each package of the base install, of training and of files."""
+    """The lowest version of each package of the base install, of training, files and the index."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = [*project["dependencies"]]
     for extra in EXTRAS:

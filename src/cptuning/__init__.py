@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cptuning.cleaning import check
-    from cptuning.estimator import CPTuningClassifier, CPTuningTagger
+    from cptuning.estimator import CPTuningClassifier, CPTuningRanker, CPTuningTagger
     from cptuning.registry import list_methods, load, make_classifier
 
 __all__ = [
     "CPTuningClassifier",
+    "CPTuningRanker",
     "CPTuningTagger",
     "check",
     "list_methods",
@@ -21,6 +22,7 @@ __all__ = [
 # Looked up when first used: `import cptuning` costs nothing, and needs neither torch nor sklearn.
 _HOMES = {
     "CPTuningClassifier": "cptuning.estimator",
+    "CPTuningRanker": "cptuning.estimator",
     "CPTuningTagger": "cptuning.estimator",
     "check": "cptuning.cleaning",
     "list_methods": "cptuning.registry",

@@ -25,6 +25,7 @@ from cptuning.commands.learning_curve import learning_curve
 from cptuning.commands.methods import methods
 from cptuning.commands.predict import predict
 from cptuning.commands.push import push
+from cptuning.commands.rank import rank
 from cptuning.commands.reproduce import reproduce
 from cptuning.commands.serve import serve
 from cptuning.commands.suggest import suggest
@@ -111,4 +112,5 @@ for command in (
 ):
     app.command()(command)
 app.command("app")(page)
+app.add_typer(rank, name="rank")
 app.add_typer(tag, name="tag")

@@ -5,8 +5,9 @@ from typing import Any
 
 from cptuning import estimator
 from cptuning.errors import CPTuningError
-from cptuning.estimator import CPTuningTagger, TextClassifier
-from cptuning.storage import find_model, load_model
+from cptuning.estimator import CPTuningRanker, CPTuningTagger, TextClassifier
+from cptuning.inference.ranked_documents import RankingPredictor
+from cptuning.storage import LoadedModel, find_model, load_model
 from cptuning.storage.folders import is_tagger
 from cptuning.storage.taggers import load_tagger
 
@@ -56,7 +57,7 @@ def make_classifier(method: str, **parameters: Any) -> TextClassifier:
 
 
 def load(folder: str | Path, device: str = "auto", *, revision: str | None = None) -> Any:
-    """The classifier or tagger that was saved to, or exported to, a folder, or pushed to the hub.
+    """The classifier, tagger or ranker that was saved or exported to a folder, or is on the hub.
 
     ``load("org/name")`` downloads that model from the hub, unless there is a folder ``org/name``
     here; ``revision`` is a branch, a tag or, to pin exactly one model, a commit.
@@ -70,7 +71,24 @@ def load(folder: str | Path, device: str = "auto", *, revision: str | None = Non
     if is_tagger(place):
         return _tagger(place, device)
     model = load_model(place, device, trainable=True)
+    if model.facts.method == CPTuningRanker.method:
+        return _ranker(model, folder)
     return classifier_class(model.facts.method).of_loaded(model, folder)
+
+
+def _ranker(model: LoadedModel, folder: str | Path) -> CPTuningRanker:
+    try:
+        ranker = CPTuningRanker(**model.facts.parameters)
+    except TypeError as error:
+        raise CPTuningError(
+            f"The model folder {folder} is damaged ({error}): save or copy it again."
+        ) from error
+    ranker.settings_ = model.facts.settings
+    ranker.training_ = model.facts.training
+    ranker.held_out_score_ = model.facts.training.get("held_out_kept_ndcg")
+    assert isinstance(model.predictor, RankingPredictor)
+    ranker.predictor_ = model.predictor
+    return ranker
 
 
 def _tagger(folder: Path, device: str) -> CPTuningTagger:

@@ -7,11 +7,13 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from tests.app.conftest import BAD, FILMS, GOOD, PAIRS
 
+from cptuning.app.background_job import TrainingProgressCallback
 from cptuning.app.page import launch
-from cptuning.app.review import Review
+from cptuning.app.review import HeldOutAnswer, Review
 
 PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
 expect.set_options(timeout=PATIENCE)
@@ -84,6 +86,11 @@ def tab(page, name):
     page.get_by_role("tab", name=name).click()
 
 
+def instant(page, lines=LINES):
+    add(page, lines)
+    page.locator("#instant .headline").wait_for()
+
+
 def add(page, lines):
     page.locator("#lines textarea").fill(lines)
     page.locator("#add").click()
@@ -98,7 +105,7 @@ def start_training(page):
 def train(page, lines=LINES):
     add(page, lines)
     start_training(page)
-    page.locator("#trained .headline").wait_for()
+    page.locator("#trained .good").wait_for()
 
 
 def choose_label(page, place, label):
@@ -126,6 +133,22 @@ class TestExamples:
         expect(check).to_contain_text("10 examples in 3 classes")
         page.locator("#clear").click()
         expect(check).to_contain_text("No examples yet")
+        page.locator("#undo").click()
+        expect(check).to_contain_text("10 examples in 3 classes")
+        expect(page.locator("#done")).not_to_be_visible()
+
+    def test_conflicts_are_mended_where_they_are_told(self, page):
+        add(page, f"{LINES}\n{GOOD[1]} | bad\nso what | Bad")
+        check = page.locator("#check")
+        check.get_by_role("button", name="Keep good").click()
+        expect(page.locator("#done-text")).to_have_text(f"Only good now: “{GOOD[1]}”")
+        expect(check).not_to_contain_text("has the labels")
+        check.get_by_role("button", name="Call both bad").click()
+        expect(check).to_contain_text("9 examples in 2 classes")
+        page.locator("#examples .search").fill("so what")
+        row = page.locator("#examples [role=option]:visible")
+        expect(row).to_have_count(1)
+        expect(row).to_contain_text("bad")
 
     def test_a_mistake_is_one_sentence_and_nothing_is_lost(self, page):
         page.locator("#lines textarea").fill("a line <i>without</i> a label")
@@ -165,19 +188,57 @@ class TestExamples:
         expect(page.locator("#check")).to_contain_text("96 examples in 6 classes")
 
 
+class TestInstantAnswers:
+    def test_two_classes_of_two_examples_are_answered_without_a_click(self, page):
+        add(page, "\n".join(LINES.splitlines()[:1] + LINES.splitlines()[4:]))
+        expect(page.locator("#instant")).to_contain_text("add two examples each of two classes")
+        add(page, LINES.splitlines()[1])
+        said = page.locator("#instant")
+        expect(said).to_contain_text(re.compile(r"\d+ % accuracy on .*, without training"))
+        expect(said).to_contain_text(re.compile(r"95 % interval \d+ to \d+ %"))
+        expect(said).to_contain_text("So few examples promise nothing yet")
+        page.locator("#next-1").click()
+        expect(page.locator("#train")).to_have_text("Improve it")
+        page.locator("#next-2").click()
+        expect(page.locator("#map circle")).to_have_count(6)
+        page.locator("#next-3").click()
+        page.locator("#text textarea").fill(GOOD[0])
+        page.locator("#classify").click()
+        expect(page.locator("#answer .answer")).to_contain_text("good 100 %")
+        expect(page.locator("#answer")).to_contain_text("It is one of your examples")
+
+    def test_a_reload_finds_the_work_again_and_nobody_else_does(self, visit):
+        page, stranger = visit(), visit()
+        instant(page)
+        page.reload()
+        expect(page.locator("#check")).to_contain_text("8 examples in 2 classes")
+        expect(page.locator("#instant .headline")).to_be_visible()
+        stranger.reload()
+        expect(stranger.locator("#check")).to_contain_text("No examples yet")
+
+
 class TestTraining:
     def test_nothing_to_train_on_is_told(self, page):
         start_training(page)
         expect(page.get_by_text("Add examples first: paste some")).to_be_visible()
         expect(page.locator("#train")).to_be_enabled()
 
-    def test_it_shows_its_progress_and_can_be_cancelled(self, visit, slow_address):
-        page = visit(slow_address)
+    def test_it_shows_its_progress_others_wait_and_both_can_be_cancelled(self, visit, slow_address):
+        page, another = visit(slow_address), visit(slow_address)
         add(page, LINES)
         start_training(page)
         expect(page.get_by_role("progressbar")).to_be_visible()
-        expect(page.locator("#progress")).to_contain_text("Checking (1 of 2)")
+        expect(page.locator("#progress")).to_contain_text(
+            re.compile(r"Checking \(1 of 2\).*about .* left")
+        )
         expect(page.locator("#train")).to_be_disabled()
+        add(another, LINES)
+        start_training(another)
+        waiting = re.compile(r"Another training is running, yours is next \(about .*\)\.")
+        expect(another.locator("#progress")).to_contain_text(waiting)
+        another.locator("#cancel").click()
+        expect(another.locator("#train")).to_be_enabled()
+        expect(another.locator("#progress")).not_to_contain_text("Another")
         page.locator("#cancel").click()
         expect(page.get_by_text("nothing is lost")).to_be_visible()
         expect(page.locator("#train")).to_be_enabled()
@@ -189,7 +250,7 @@ class TestReview:
     @pytest.fixture
     def page(self, visit):
         page = visit()
-        train(page)
+        instant(page)
         tab(page, "Review")
         page.locator("#map circle").first.wait_for()
         return page
@@ -207,16 +268,47 @@ class TestReview:
         point.hover(force=True)
         expect(page.locator("#map .tip")).to_have_text(f"bad: {BAD[-1]}")
         point.click(force=True)
-        expect(page.locator("#picked textarea")).to_have_value(BAD[-1])
+        expect(page.locator("#picked")).to_have_text(BAD[-1])
+        dot, card = point.bounding_box(), page.locator("#editor").bounding_box()
+        assert abs(card["x"] - dot["x"]) < 400
         choose_label(page, "#picked-label", "good")
         page.locator("#relabel").click()
-        expect(page.locator("#accuracy")).to_contain_text("1 example changed since")
+        expect(page.locator("#done-text")).to_have_text(f"Now good: “{BAD[-1]}”")
+        expect(page.locator("#editor")).not_to_be_visible()
+        expect(page.locator("#map [role=option]", has_text=BAD[-1])).to_contain_text("good")
         page.locator("#map [role=option]", has_text=BAD[0]).click()
-        expect(page.locator("#picked textarea")).to_have_value(BAD[0])
+        expect(page.locator("#picked")).to_have_text(BAD[0])
         page.locator("#delete").click()
         expect(page.locator("#map circle")).to_have_count(7)
         tab(page, "Examples")
         expect(page.locator("#check")).to_contain_text("7 examples in 2 classes")
+
+    def test_on_a_telephone_a_picked_point_opens_a_sheet_at_the_bottom(self, page):
+        page.set_viewport_size({"width": 400, "height": 800})
+        page.locator("#map circle").last.click(force=True)
+        expect(page.locator("#picked")).to_have_text(BAD[-1])
+        box = page.locator("#editor").bounding_box()
+        assert box["width"] >= 390
+        assert abs(box["y"] + box["height"] - 800) < 2
+        page.keyboard.press("Escape")
+        expect(page.locator("#editor")).not_to_be_visible()
+
+    def test_a_doubtful_label_is_mended_with_one_click(self, visit, monkeypatch):
+        def doubtful(review, among):
+            doubt = HeldOutAnswer(FILMS[0], "bad", 0.9, 0.1, 0.8)
+            return [doubt] if FILMS[0] in among else []
+
+        monkeypatch.setattr(Review, "doubtful", doubtful)
+        page = visit()
+        instant(page)
+        tab(page, "Review")
+        row = page.locator("#doubtful li")
+        expect(row).to_contain_text("labelled good, the model says bad (90 %)")
+        row.get_by_role("button", name="Make it bad").click()
+        expect(page.locator("#done-text")).to_have_text(f"Now bad: “{GOOD[0]}”")
+        expect(page.locator("#doubtful")).to_contain_text("The model doubts none of the labels.")
+        page.locator("#undo").click()
+        expect(row).to_contain_text(GOOD[0])
 
     def test_the_learning_curve_is_measured(self, page):
         page.locator("#measure").click()
@@ -226,20 +318,18 @@ class TestReview:
 
 
 class TestWhileATrainingIsUnderWay:
-    UNDER_WAY = "The model is being trained: the review appears here when it is done."
-    NO_MODEL = "There is no model yet: train one first."
-    PREVIOUS_MODEL = "A new model is being trained: until it is done, this is the previous one."
+    UNDER_WAY = "A new model is being trained: until it is done, this is the previous one."
 
     @pytest.fixture
     def may_end(self, monkeypatch):
         """No training ends before this is set."""
-        event, review_of = Event(), Review.of
+        event, on_start = Event(), TrainingProgressCallback.on_start
 
-        def review_later(examples, classifier):
+        def on_start_later(self, *facts):
             event.wait()
-            return review_of(examples, classifier)
+            on_start(self, *facts)
 
-        monkeypatch.setattr(Review, "of", review_later)
+        monkeypatch.setattr(TrainingProgressCallback, "on_start", on_start_later)
         yield event
         event.set()
 
@@ -251,51 +341,35 @@ class TestWhileATrainingIsUnderWay:
 
     @pytest.fixture
     def said(self, page):
-        return page.locator("#accuracy .note")
+        return page.locator("#accuracy .note", has_text="being trained")
 
     @pytest.mark.parametrize("width", [1280, 400])
-    def test_the_review_says_so_and_fills_by_itself(self, page, said, may_end, width):
+    def test_the_review_says_so_and_is_renewed_by_itself(self, page, said, may_end, width):
         page.set_viewport_size({"width": width, "height": 800})
         start_training(page)
         tab(page, "Review")
         expect(said).to_have_text(self.UNDER_WAY)
         expect(said).to_be_visible()
-        expect(page.locator("#map")).not_to_be_visible()
         may_end.set()
-        expect(page.locator("#accuracy .headline")).to_be_visible()
         expect(said).to_have_count(0)
+        expect(page.locator("#accuracy .headline")).not_to_contain_text("without training")
         expect(page.locator("#map circle")).to_have_count(8)
         expect(page.locator("#confusion svg")).to_be_visible()
         page.locator("#map [role=option]", has_text=BAD[0]).click()
-        expect(page.locator("#picked textarea")).to_have_value(BAD[0])
+        expect(page.locator("#picked")).to_have_text(BAD[0])
 
-    def test_it_is_filled_when_the_visitor_comes_after_the_end(self, page, said, may_end):
-        start_training(page)
-        tab(page, "Review")
-        expect(said).to_have_text(self.UNDER_WAY)
-        tab(page, "Use")
-        may_end.set()
-        page.locator("#trained .headline").wait_for(state="attached")
-        tab(page, "Review")
-        expect(page.locator("#accuracy .headline")).to_be_visible()
-        expect(page.locator("#map circle")).to_have_count(8)
-
-    def test_who_asks_too_early_is_told_to_wait(self, page, may_end):
+    def test_who_asks_meanwhile_is_answered_without_training(self, page, may_end):
         start_training(page)
         expect(page.locator("#cancel")).to_be_enabled()
         tab(page, "Ask")
         page.locator("#text textarea").fill("hello")
         page.locator("#classify").click()
-        expect(page.get_by_text("The model is being trained: try again").last).to_be_visible()
-        may_end.set()
-        page.locator("#trained .headline").wait_for(state="attached")
-        page.locator("#classify").click()
         expect(page.locator("#answer .answer")).to_be_visible()
 
     @pytest.mark.parametrize(("where", "button"), [("Train", "#cancel"), ("Examples", "#clear")])
-    def test_a_cancelled_one_leaves_none(self, visit, slow_address, where, button):
+    def test_a_cancelled_one_leaves_no_trace(self, visit, slow_address, where, button):
         page = visit(slow_address)
-        said = page.locator("#accuracy .note")
+        said = page.locator("#accuracy .note", has_text="being trained")
         add(page, LINES)
         start_training(page)
         tab(page, "Review")
@@ -303,55 +377,28 @@ class TestWhileATrainingIsUnderWay:
         tab(page, where)
         page.locator(button).click()
         tab(page, "Review")
-        expect(said).to_have_text(self.NO_MODEL)
-
-    def test_one_that_waits_for_its_turn_is_told_as_well(self, visit, page, said, may_end):
-        another = visit()
-        add(another, LINES)
-        start_training(another)
-        expect(another.locator("#cancel")).to_be_enabled()
-        start_training(page)
-        tab(page, "Review")
-        expect(said).to_have_text(self.UNDER_WAY)
-        may_end.set()
-        expect(page.locator("#accuracy .headline")).to_be_visible()
+        expect(said).to_have_count(0)
 
     def test_a_failed_one_leaves_none(self, page, said, may_end, monkeypatch):
-        def fail(examples, classifier):
+        def fail(self, *facts):
             may_end.wait()
             raise RuntimeError("for the test")
 
-        monkeypatch.setattr(Review, "of", fail)
+        monkeypatch.setattr(TrainingProgressCallback, "on_start", fail)
         start_training(page)
         tab(page, "Review")
         expect(said).to_have_text(self.UNDER_WAY)
         may_end.set()
-        expect(said).to_have_text(self.NO_MODEL)
+        expect(said).to_have_count(0)
         tab(page, "Train")
         expect(page.locator("#train")).to_be_enabled()
-
-    def test_the_model_of_before_stays_in_sight(self, page, said, may_end):
-        may_end.set()
-        start_training(page)
-        expect(page.locator("#trained .good")).to_be_visible()
-        may_end.clear()
-        start_training(page)
-        tab(page, "Review")
-        expect(said).to_have_text(self.PREVIOUS_MODEL)
-        expect(page.locator("#map circle")).to_have_count(8)
-        tab(page, "Train")
-        page.locator("#cancel").click()
-        tab(page, "Review")
-        expect(said).to_have_count(0)
-        expect(page.locator("#accuracy .headline")).to_be_visible()
-        expect(page.locator("#map circle")).to_have_count(8)
 
 
 class TestAsking:
     @pytest.fixture
     def page(self, visit):
         page = visit()
-        train(page)
+        instant(page)
         tab(page, "Ask")
         return page
 
@@ -368,7 +415,8 @@ class TestAsking:
         expect(answer.locator("tbody tr").first).not_to_contain_text("1.00")
         choose_label(page, "#right-label", "trains")
         page.locator("#teach").click()
-        expect(answer).to_contain_text("Learned.")
+        expect(page.locator("#learned")).to_contain_text("Learned: trains.")
+        expect(answer.locator(".answer")).to_contain_text("trains 100 %")
         expect(answer.locator("tbody tr").first).to_contain_text("trains")
         expect(answer.locator(".answer")).to_contain_text("trains")
 
@@ -379,7 +427,7 @@ class TestAsking:
 
     def test_far_from_everything_is_unknown(self, visit, strict_address):
         page = visit(strict_address)
-        train(page)
+        instant(page)
         tab(page, "Ask")
         self.ask(page, "the red train leaves at ten")
         expect(page.locator("#answer .answer")).to_have_text("unknown")
@@ -390,7 +438,7 @@ class TestAsking:
         page.locator("#class-name input, #class-name textarea").fill("trains")
         page.locator("#class-texts textarea").fill("the red train\nthe train leaves at ten")
         page.locator("#add-class").click()
-        expect(page.locator("#answer")).to_contain_text("The model knows trains now.")
+        expect(page.locator("#learned")).to_contain_text("Learned: trains.")
         self.ask(page, "the red train")
         expect(page.locator("#answer tbody tr").first).to_contain_text("trains")
 
@@ -398,14 +446,21 @@ class TestAsking:
         page = visit()
         tab(page, "Ask")
         self.ask(page, "hello")
-        expect(page.get_by_text("There is no model yet: train one first.").last).to_be_visible()
+        expect(page.get_by_text("There is no model yet: it takes two").last).to_be_visible()
+
+    def test_another_spelling_of_a_class_is_asked_about(self, page):
+        self.ask(page, "so lovely")
+        choose_label(page, "#right-label", "Good")
+        page.locator("#teach").click()
+        page.locator("#learned").get_by_role("button", name="Call both good").click()
+        expect(page.locator("#answer .answer")).to_contain_text("good 100 %")
 
 
 class TestFiles:
     @pytest.fixture
     def page(self, visit):
         page = visit()
-        train(page)
+        instant(page)
         tab(page, "Use")
         return page
 
@@ -449,9 +504,21 @@ class TestFiles:
         path = saved(page, "#taken a[download]", tmp_path)
         assert "model/cptuning.json" in zipfile.ZipFile(path).namelist()
 
+    def test_a_model_that_was_taken_away_is_opened_again(self, page, visit, tmp_path):
+        page.locator("#make-model").click()
+        path = saved(page, "#taken a[download]", tmp_path)
+        another = visit()
+        another.get_by_role("button", name="Open a model").click()
+        another.locator("#open-model input").set_input_files(path)
+        expect(another.locator("#check")).to_contain_text("8 examples in 2 classes")
+        tab(another, "Ask")
+        another.locator("#text textarea").fill(GOOD[0])
+        another.locator("#classify").click()
+        expect(another.locator("#answer .answer")).to_contain_text("good")
+
 
 def test_pairs_go_the_same_way(page):
-    train(page, PAIR_LINES)
+    instant(page, PAIR_LINES)
     tab(page, "Review")
     expect(page.locator("#map circle")).to_have_count(4)
     tab(page, "Ask")
@@ -497,13 +564,14 @@ def test_the_keyboard_is_enough(page):
     page.keyboard.press("Enter")
     page.locator("#train").focus()
     page.keyboard.press("Enter")
-    page.locator("#trained .headline").wait_for()
+    page.locator("#trained .good").wait_for()
     page.get_by_role("tab", name="Review").focus()
     page.keyboard.press("Enter")
     page.locator("#map [role=option][tabindex='0']").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.locator("#picked textarea")).to_have_value(BAD[1])
+    expect(page.locator("#picked")).to_have_text(BAD[1])
+    expect(page.locator("#picked-label input")).to_be_focused()
     page.locator("#delete").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#map circle")).to_have_count(7)
@@ -532,3 +600,26 @@ def test_the_dark_theme_is_followed(visit):
 
 def test_no_developer_panel_is_offered(page):
     expect(page.get_by_text("Settings")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_tab_has_a_serious_barrier(visit, scheme):
+    page = visit(color_scheme=scheme)
+    instant(page, f"{LINES}\n{GOOD[1]} | bad\nhated every minute of it | good")
+    found = []
+    for name in ("Examples", "Train", "Review", "Ask", "Use"):
+        tab(page, name)
+        if name == "Review":
+            page.locator("#map circle").last.click(force=True)
+            page.locator("#editor").wait_for()
+        if name == "Ask":
+            page.locator("#editor-close").click()
+            page.locator("#text textarea").fill("so what")
+            page.locator("#classify").click()
+            page.locator("#answer .answer").wait_for()
+        page.wait_for_timeout(300)  # Colours fade into each other.
+        for violation in Axe().run(page).response["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                nodes = [node["html"][:200] for node in violation["nodes"]]
+                found.append((name, violation["id"], violation["help"], nodes))
+    assert found == []

@@ -52,6 +52,7 @@ class TestTraining:
 
     def test_who_asks_for_one_is_told_to_wait_until_it_is_cancelled(self, session):
         session.add(FILMS)
+        session.delete(range(3))  # One example of a class is too little for an instant model.
         session.request_training()
         with pytest.raises(CPTuningError, match="being trained"):
             session.model()
@@ -104,13 +105,13 @@ class TestTraining:
         assert session.examples == known(session) == FILMS
 
     def test_who_starts_over_in_the_last_moment_has_started_over(self, session, monkeypatch):
-        fit = CPTuningClassifier.fit
+        fit = CPTuningClassifier.fit_prepared
 
-        def fit_and_start_over(classifier, *data):
-            fit(classifier, *data)
+        def fit_and_start_over(classifier, training):
+            fit(classifier, training)
             session.clear()
 
-        monkeypatch.setattr(CPTuningClassifier, "fit", fit_and_start_over)
+        monkeypatch.setattr(CPTuningClassifier, "fit_prepared", fit_and_start_over)
         session.add(FILMS)
         with pytest.raises(CPTuningError, match="Cancelled"):
             list(session.train().run())
@@ -140,6 +141,114 @@ class TestTraining:
         examples = [answer.example for answer in review.answers]
         assert [a.example.text for a in review.doubtful(examples)] == ["c", "b"]
         assert [a.example.text for a in review.doubtful(examples[:1])] == ["b"]
+
+
+class TestInstantModels:
+    def test_two_classes_of_two_examples_are_enough(self, session):
+        session.add([*FILMS[:2], FILMS[-1]])
+        assert not session.needs_reading
+        with pytest.raises(CPTuningError, match="two classes with two examples"):
+            session.answer("hello")
+        session.add([FILMS[-2]])
+        assert session.needs_reading
+        session.read()
+        assert session.has_model
+        assert not session.is_trained
+        assert [a.example for a in session.review.answers] == session.examples
+        assert len(session.map().points) == 4
+
+    def test_it_is_made_anew_when_the_examples_change(self, session):
+        session.add(FILMS)
+        session.teach("the red train leaves", "trains")
+        session.add([Example("the train is late", "trains")])
+        session.relabel(0, "bad")
+        assert session.needs_reading
+        assert "trains" in session.answer("the red train").probabilities
+        assert known(session) == session.examples
+        assert session.changes == 0
+        session.delete(range(7))
+        assert not session.has_model
+        assert not session.needs_reading
+
+    def test_undo_brings_the_model_of_before_back_without_reading(self, session, monkeypatch):
+        session.add(FILMS)
+        session.read()
+        before = session.classifier, session.review
+        session.clear()
+        monkeypatch.setattr(CPTuningClassifier, "fit", None)
+        session.undo()
+        assert (session.classifier, session.review) == before
+        assert session.examples == FILMS
+
+    def test_visitors_share_one_copy_of_a_backbone(self, settings):
+        settings = replace(settings)
+        sessions = [Session(settings), Session(settings)]
+        for session in sessions:
+            session.add(FILMS)
+            session.read()
+        one, other = (session.classifier.backbone for session in sessions)
+        assert one is other
+
+    def test_the_curve_is_measured_without_training(self, session):
+        session.add(FILMS)
+        list(session.measure_curve().run())
+        assert session.curve.points()
+
+    def test_too_many_examples_are_not_read_unasked(self, session, monkeypatch):
+        monkeypatch.setattr("cptuning.app.instant_models.MOST_EXAMPLES", 7)
+        session.add(FILMS)
+        assert not session.needs_reading
+
+
+class TestUndo:
+    def test_each_action_is_undone_in_turn(self, trained):
+        trained.relabel(0, "bad")
+        trained.delete([3])
+        trained.teach("so so", "fair")
+        assert trained.news == trained.done == "Learned as fair: “so so”"
+        for done in (f"Deleted: “{FILMS[4].text}”", f"Now bad: “{GOOD[0]}”", ""):
+            trained.undo()
+            assert trained.done == done
+            assert known(trained) == trained.examples
+        assert trained.examples == FILMS
+        assert trained.changes == 0
+        trained.undo()
+        assert trained.examples == FILMS
+
+    def test_starting_over_is_undone_with_the_model(self, trained):
+        review = trained.review
+        trained.clear()
+        assert not trained.has_model
+        trained.undo()
+        assert trained.is_trained
+        assert trained.review is review
+        assert known(trained) == FILMS
+
+    def test_what_fails_changes_nothing_and_is_not_undone(self, trained):
+        with pytest.raises(CPTuningError):
+            trained.add(PAIRS)
+        assert trained.done == ""
+        assert known(trained) == trained.examples == FILMS
+
+    def test_a_training_begins_a_new_past(self, trained):
+        trained.delete([0])
+        list(trained.train().run())
+        trained.undo()
+        assert trained.examples == FILMS[1:]
+
+
+def test_names_of_one_class_are_merged(trained):
+    trained.add([Example("so nice", "Good"), Example("so very nice", "Good")])
+    trained.merge("good", "Good")
+    assert trained.check().counts == {"bad": 4, "good": 6}
+    assert known(trained) == trained.examples
+    assert trained.done == "Good is good now, in 2 examples."
+
+
+def test_one_label_of_a_conflict_is_kept(trained):
+    trained.add([Example("What a joy!", "bad")])
+    trained.settle("What a joy!", "good")
+    assert known(trained) == trained.examples == FILMS
 
 
 class TestTheModelKnowsTheList:
@@ -199,6 +308,18 @@ class TestAnswers:
         assert trained.answer("so so").reasons[0].label == "bad"
         assert trained.examples == [*FILMS, Example("so so", "bad")]
 
+    def test_a_taught_text_is_answered_as_taught_with_high_confidence(self, trained):
+        trained.settings = replace(trained.settings, method={"steps": 2})
+        list(trained.train().run())
+        trained.teach("what a lovely joy", "bad")
+        answer = trained.answer("what a lovely joy")
+        assert (answer.label, answer.probabilities["bad"], answer.is_taught) == ("bad", 1.0, True)
+        assert not trained.answer("something else").is_taught
+
+    def test_a_text_with_two_labels_is_answered_as_any_other(self, trained):
+        trained.add([Example(GOOD[0], "bad")])
+        assert not trained.answer(GOOD[0]).is_taught
+
     def test_what_is_known_needs_no_teaching(self, trained):
         with pytest.raises(CPTuningError, match="already"):
             trained.teach(GOOD[0], "good")
@@ -210,7 +331,7 @@ class TestAnswers:
         assert known(trained_on_pairs) == PAIRS
 
     def test_without_a_model_there_is_one_sentence(self, session):
-        with pytest.raises(CPTuningError, match="train one first"):
+        with pytest.raises(CPTuningError, match="no model yet"):
             session.answer("hello")
 
 
@@ -235,6 +356,14 @@ def test_the_map_has_a_place_for_each_example(trained):
     trained.delete([0])
     assert len(trained.map().points) == 7
     assert np.isfinite(trained.map().points).all()
+
+
+def test_the_map_is_that_of_the_model_that_answers(session):
+    session.add(FILMS)
+    untrained = session.map()
+    assert session.map() is untrained
+    list(session.train().run())
+    assert session.map() is not untrained
 
 
 def test_the_curve_grows_and_can_be_stopped(trained):

@@ -8,6 +8,7 @@ from cptuning.app.user_examples import (
     TableColumns,
     examples_and_labels,
     examples_from_file,
+    labelled_rows,
     parse_pasted,
     preview_file,
     sample_examples,
@@ -69,7 +70,17 @@ def test_a_file_is_read_by_the_chosen_columns(tmp_path):
     with pytest.raises(CPTuningError, match="'words' is chosen twice"):
         examples_from_file(path, TableColumns("words", label="words"))
     with pytest.raises(CPTuningError, match="Choose the column that holds the labels"):
-        examples_from_file(path, TableColumns("words"))
+        labelled_rows(path, TableColumns("words"))
+
+
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path):
+    path = tmp_path / "to-fill.csv"
+    path.write_text("text,label,guess\nhello, greeting ,x\nbye,,x\nso,  ,x\n")
+    columns = TableColumns("text", label="label", header=True)
+    assert labelled_rows(path, columns) == ([Example("hello", "greeting")], 2)
+    path.write_text("text,label\nhello,\n")
+    with pytest.raises(CPTuningError, match=r"No row of to-fill\.csv has a label in 'label'"):
+        labelled_rows(path, columns)
 
 
 def test_excel_files_are_read(tmp_path):

@@ -7,8 +7,10 @@ from cptuning.app import views
 from cptuning.app.background_job import Progress
 from cptuning.app.checks import ExamplesCheck
 from cptuning.app.review import EmbeddingMap, HeldOutAnswer, Review
-from cptuning.app.session import ExplainedAnswer
-from cptuning.app.user_examples import Example
+from cptuning.app.session import ExplainedAnswer, Session
+from cptuning.app.user_examples import Example, TableColumns
+from cptuning.cleaning import SimilarLabels
+from cptuning.estimator import CPTuningClassifier
 from cptuning.inference import Evidence, Reasons, Suggestion
 
 EVIL = "<script>alert(1)</script>"
@@ -21,6 +23,10 @@ EVIL_REASONS = Reasons([EVIL_EVIDENCE], against=EVIL_EVIDENCE)
 VIEWS = {
     "check": views.check_view(ExamplesCheck.of([EXAMPLE, EXAMPLE, Example(EVIL, "b")])),
     "map": views.map_view([EXAMPLE], EmbeddingMap(np.zeros((1, 2)), "PCA"), [DOUBT]),
+    "examples": views.examples_view([EXAMPLE]),
+    "preview": views.preview_view([{EVIL: EVIL}], TableColumns(EVIL)),
+    "same class": views.same_class_view(SimilarLabels(EVIL, EVIL, True)),
+    "done": views.done_view(EVIL),
     "doubtful": views.doubtful_view([DOUBT], [EXAMPLE]),
     "answer": views.answer_view(ExplainedAnswer(EVIL, EVIL, {EVIL: 1.0}, EVIL_REASONS)),
     "unknown": views.answer_view(ExplainedAnswer(EVIL, "unknown", {EVIL: 1.0}, Reasons())),
@@ -40,18 +46,24 @@ def test_every_text_is_escaped(name):
 
 def test_quotes_do_not_leave_an_attribute():
     shown = views.map_view([Example(EVIL_QUOTES, "a")], EmbeddingMap(np.zeros((1, 2)), "PCA"), [])
+    shown += views.same_class_view(SimilarLabels(EVIL_QUOTES, EVIL_QUOTES, True))
     assert "\"' onmouseover" not in shown.replace("&quot;", "").replace("&#x27;", "")
 
 
 def test_the_accuracy_has_its_interval_and_what_to_compare_it_with():
     right = HeldOutAnswer(Example("a", "x"), "x", 0.9, 0.9, 0.0)
     wrong = HeldOutAnswer(Example("b", "y"), "x", 0.9, 0.1, 0.8)
-    shown = views.review_view(Review((right, right, right, wrong)), changes=2)
+    session = Session()
+    session.classifier, session.is_trained, session.changes = CPTuningClassifier(), True, 2
+    session.review = Review((right, right, right, wrong))
+    shown = views.review_view(session)
     assert "75 % accuracy" in shown
     assert "95 % interval 30 to 95 %, from 4 answers to examples it had not seen" in shown
     assert "most frequent class would give 75 %" in shown
+    assert "So few examples promise nothing yet" in shown
     assert "2 examples changed since the training" in shown
-    again = views.review_view(Review((right, wrong)), changes=2, training=True)
+    session.is_training = True
+    again = views.review_view(session)
     assert "this is the previous one" in again
     assert "Train again" not in again
 

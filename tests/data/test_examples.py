@@ -27,7 +27,8 @@ def frame(**columns):
         np.array(TEXTS),
         np.array(TEXTS, dtype=object),
         np.array(TEXTS).reshape(3, 1),
-        np.array(TEXTS, dtype=np.dtypes.StringDType()),
+        # numpy 2 has it.
+        *([np.array(TEXTS, dtype=np.dtypes.StringDType())] if np.__version__ >= "2" else []),
         pd.Series(TEXTS, index=[7, 7, 9]),
         frame(text=TEXTS),
         frame(text_a=TEXTS),

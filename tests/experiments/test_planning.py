@@ -1,5 +1,7 @@
 """What a request asks for: how many runs, which grid, and what tells one run from another."""
 
+from collections import Counter
+
 import pytest
 
 from cptuning.data import PAPER_DATASETS
@@ -11,7 +13,9 @@ from cptuning.experiments.planning import (
     left_out,
     load_split,
     plan,
+    source_data,
 )
+from cptuning.experiments.request import Request
 from cptuning.experiments.studies import PAPER_METHODS, STUDIES
 
 SMALL = {"name": "small", "weights": "abc", "parameters": 28_000_000}
@@ -79,7 +83,7 @@ def test_the_ablation_changes_one_thing_at_a_time(request_for):
 def test_dev_chooses_the_step_by_the_same_rule_for_every_method(request_for):
     for backbone in (SMALL, LARGE):
         for name in set(STUDIES) - {"selection"}:
-            tasks = plan(request_for(name, methods=(), steps=None, datasets=("MR",)), backbone)
+            tasks = plan(request_for(name, methods=(), steps=None, datasets=("MR", "CR")), backbone)
             assert {s["selection"] for s in settings_of(tasks)} == {"best"}, name
 
 
@@ -152,10 +156,42 @@ def test_other_examples_make_another_key(request_for, tmp_path):
 
 def test_every_study_is_about_the_paper_s_tasks():
     for name, study in STUDIES.items():
-        if name not in ("main", "selection", "tsne"):
+        if name not in ("main", "selection", "tsne", "transfer"):
             assert study.datasets == ("SST-2", "MR", "MRPC", "QQP")
     assert STUDIES["main"].datasets == STUDIES["selection"].datasets == PAPER_DATASETS
     assert STUDIES["tsne"].datasets == ("SST-2", "CR", "SUBJ")
+    # Another set needs other data: who reproduces the paper need not have them.
+    assert [s.name for s in STUDIES.values() if not s.in_all] == ["transfer"]
+    assert "transfer" not in {study.name for study in Request("all").studies()}
+
+
+def test_transfer_leaves_out_the_set_that_it_is_measured_on(request_for, data):
+    request = request_for("transfer", datasets=("SST-2", "MR", "CR"), methods=())
+    tasks = plan(request, SMALL)
+    assert len(tasks) == 3 * 6
+    for task in tasks:
+        cell = task.cell
+        others = tuple(name for name in ("SST-2", "MR", "CR") if name != cell.dataset)
+        assert cell.sources == (others if "other tasks" in cell.row else ())
+        assert cell.row.startswith(f"{cell.shots} examples")
+        train, dev = load_split(cell.dataset, 13, (), data, cell.shots)
+        [candidate] = task.candidates
+        assert candidate.configuration["train"]["rows"] == len(train.labels)
+        assert candidate.configuration.get("sources", {}).get("datasets", []) == list(cell.sources)
+        assert not set(train.examples) & set(dev.examples)
+    assert len({task.cell.keys for task in tasks}) == len(tasks)
+    found = source_data(("SST-2", "CR"), 13, data)
+    assert Counter(found.labels) == {
+        f"{name}: {label}": 16 for name in ("SST-2", "CR") for label in ("negative", "positive")
+    }
+
+
+def test_transfer_needs_other_data_sets(request_for):
+    with pytest.raises(CPTuningError, match="trains on other data sets first: name two at least"):
+        plan(request_for("transfer", methods=()), SMALL)
+    pairs = request_for("transfer", datasets=("CR", "MRPC"), methods=())
+    with pytest.raises(CPTuningError, match="MRPC has pairs of texts, and the others don't"):
+        plan(pairs, SMALL)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +222,7 @@ def test_tuning_tries_the_same_values_each_time_and_leaves_the_row_s_own_alone(r
 
 def test_no_model_without_training_takes_part(request_for):
     for name in STUDIES:
-        tasks = plan(request_for(name, methods=(), datasets=("MR",)), SMALL)
+        tasks = plan(request_for(name, methods=(), datasets=("MR", "CR")), SMALL)
         assert not any(s.get("instant_first") for s in settings_of(tasks)), name
 
 

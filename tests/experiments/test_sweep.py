@@ -7,7 +7,9 @@ import sys
 import time
 from threading import Thread
 
+import numpy as np
 import pytest
+import torch
 from tests.experiments.conftest import keys_of, write_rows
 from tests.standstill import start_python, wait_for_files
 
@@ -369,3 +371,29 @@ def test_workers_say_in_one_sentence_why_they_stopped(run, tmp_path, capfd):
     stderr = capfd.readouterr().err
     assert "has no test.jsonl.gz: add one to test on." in stderr
     assert "Traceback" not in stderr
+
+
+def test_transfer_starts_from_a_model_of_the_other_sets(request_for, run, data):
+    request = request_for("transfer", datasets=("SST-2", "CR"), methods=(), steps=2)
+    _, files = run("transfer", datasets=("SST-2", "CR"), methods=(), steps=2)
+    text = files["transfer.md"].read_text("utf-8")
+    assert "Is it better to start from a model of the other tasks?" in text
+    assert "4 examples, from other tasks" in text
+    directory = ResultDirectory(request.output)
+    outcomes = directory.outcomes()
+    assert len(outcomes) == 2 * 6  # data sets, rows
+    trainer = CandidateTrainer.of(request)
+    planned = plan(request, trainer.backbone_facts)
+    [cold, warm] = [one for one in planned if one.cell.dataset == "CR" and one.cell.shots == 4][:2]
+    before = {name: t.clone() for name, t in trainer._backbone.state_dict().items()}
+    trained = trainer.fit(warm.cell, warm.candidates[0])
+    source = trainer._source(warm.cell, warm.candidates[0])
+    assert set(source.classes_) == {"SST-2: negative", "SST-2: positive"}
+    after = trainer._backbone.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    again = trainer.fit(warm.cell, warm.candidates[0])
+    texts = ["the film was great", "the food was cold"]
+    first, second = (one.classifier.transform(texts) for one in (trained, again))
+    assert np.array_equal(first, second)
+    plain = trainer.fit(cold.cell, cold.candidates[0])
+    assert not np.array_equal(plain.classifier.transform(texts), first)

@@ -149,6 +149,10 @@ def test_what_no_window_reads_is_told(caplog):
     with caplog.at_level(logging.WARNING, "cptuning"):
         clf.fit(SHORT + HIDDEN, LABELS * 2)
     assert "6 of 12 texts are longer than 2 windows of max_length=32 tokens" in caplog.text
+    assert "reads them" not in caplog.text
+    with caplog.at_level(logging.WARNING, "cptuning"):
+        clf.set_params(long_texts="truncate").fit(SHORT + HIDDEN, LABELS * 2)
+    assert 'their ends are not read, long_texts="windows" reads them.' in caplog.text
 
 
 @pytest.mark.parametrize(

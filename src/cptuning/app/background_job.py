@@ -28,10 +28,14 @@ class Progress:
     seconds_left: float | None = None
     news: Any = None
     """An intermediate result, if there is one."""
+    is_waiting: bool = False
+    """Whether the job has not begun; the seconds are those until it does."""
 
 
 class BackgroundJob(Generic[T]):
     """A function that runs in a thread of its own and reports through the job it is passed.
+
+    ``seconds`` is how long it will take, if that is known.
 
     >>> def work(job):
     ...     job.report(0.5, "counting")
@@ -41,28 +45,47 @@ class BackgroundJob(Generic[T]):
     (['counting'], 42)
     """
 
-    def __init__(self, work: Callable[["BackgroundJob[T]"], T]) -> None:
+    def __init__(
+        self, work: Callable[["BackgroundJob[T]"], T], seconds: float | None = None
+    ) -> None:
+        self.seconds_left = seconds
+        """By its latest report, or else as was expected."""
         self._work = work
         self._reports: SimpleQueue[Progress | None] = SimpleQueue()
         self._stop = Event()
-        self._began = monotonic()
+        self._began = 0.0
         self._result: T | None = None
         self._error: BaseException | None = None
 
     def report(self, share: float, doing: str, news: Any = None) -> None:
         """Report progress; raises ``CancelledError`` if the job was cancelled."""
+        self.require_wanted()
+        if share > 0.02:
+            spent = monotonic() - self._began
+            self.seconds_left = spent / share - spent
+        self._reports.put(Progress(share, doing, self.seconds_left, news))
+
+    def expect(self, seconds: float) -> None:
+        """Say how many seconds the work will take from now on, until reports tell better."""
+        self.seconds_left = seconds
+
+    def require_wanted(self) -> None:
+        """Raise ``CancelledError`` if the job was cancelled."""
         if self._stop.is_set():
             raise CancelledError("Cancelled: nothing is lost.")
-        spent = monotonic() - self._began
-        left = spent / share - spent if share > 0.02 else None
-        self._reports.put(Progress(share, doing, left, news))
 
     def cancel(self) -> None:
         """Stop the work at its next report."""
         self._stop.set()
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the work stops at its next report, or has stopped."""
+        return self._stop.is_set()
+
     def run(self) -> Generator[Progress, None, None]:
         """Start the work and yield its reports; closing the generator cancels the work."""
+        self._began = monotonic()
         thread = Thread(target=self._run, daemon=True)
         thread.start()
         try:

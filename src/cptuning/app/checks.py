@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cptuning.app.user_examples import Example, Text, examples_and_labels
 from cptuning.cleaning import SimilarLabels, same_texts, similar_labels
@@ -24,6 +24,8 @@ class ExamplesCheck:
     """Texts that have several labels."""
     similar: list[SimilarLabels]
     """Pairs of labels that may mean the same class."""
+    places: dict[Text, int] = field(default_factory=dict)
+    """Where the texts that have several labels are first."""
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> "ExamplesCheck":
@@ -33,9 +35,9 @@ class ExamplesCheck:
         >>> check.counts, check.repeated, check.contradictions
         ({'x': 2, 'y': 1}, 1, {'a': ['x', 'y']})
         """
+        groups = _same_texts(examples)
         labels = {
-            examples[rows[0]].text: sorted({examples[row].label for row in rows})
-            for rows in _same_texts(examples)
+            examples[rows[0]].text: sorted({examples[row].label for row in rows}) for rows in groups
         }
         counts = Counter(example.label for example in examples)
         return cls(
@@ -43,6 +45,7 @@ class ExamplesCheck:
             repeated=len(repeated_places(examples)),
             contradictions={text: under for text, under in labels.items() if len(under) > 1},
             similar=similar_labels(counts),
+            places={examples[rows[0]].text: rows[0] for rows in groups},
         )
 
     @property
@@ -87,6 +90,18 @@ def repeated_places(examples: Sequence[Example]) -> list[int]:
                 places.append(row)
             seen.add(examples[row].label)
     return sorted(places)
+
+
+def places_of(examples: Sequence[Example], text: Text) -> list[int]:
+    """The positions of the examples with this text, or one that differs in case or punctuation.
+
+    >>> places_of([Example("Hi!", "x"), Example("b", "x"), Example("hi", "y")], "hi")
+    [0, 2]
+    """
+    for rows in _same_texts(examples):
+        if any(examples[row].text == text for row in rows):
+            return list(rows)
+    return [row for row, example in enumerate(examples) if example.text == text]
 
 
 def _same_texts(examples: Sequence[Example]) -> list[tuple[int, ...]]:

@@ -22,7 +22,7 @@ def classified_file(
     session: Session, path: str | Path, columns: TableColumns = AS_NAMED
 ) -> tuple[Path, list[dict[str, Any]]]:
     """A copy of the file, in its format, with predictions for its texts; and the first rows."""
-    predictor = session.model().predictor_
+    predictor = session.predictor
     source = Path(path)
     stem, _, suffix = source.name.partition(".")
     target = session.file(f"{stem}-classified.{suffix}")

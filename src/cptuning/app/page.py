@@ -1,6 +1,6 @@
 """The web page: its layout, its tabs and the events that connect them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from html import escape
 from importlib.resources import files
@@ -9,24 +9,32 @@ from typing import Any
 
 import gradio as gr
 
+from cptuning.app import views
 from cptuning.app.components import html_block
 from cptuning.app.session import AppSettings, Session
+from cptuning.app.training_queue import TrainingQueue
+from cptuning.app.workspaces import Workspaces
 from cptuning.errors import CPTuningError
 
-# After the last action of a visitor; then the visitor's files and model are deleted.
-_HOURS_KEPT = 12
-
 _TITLE = "CP-Tuning"
+
+# So many visitors can do the same thing at once; trainings take turns, see TrainingQueue.
+_AT_ONCE = 8
 _INTRODUCTION = """
 <h1>CP-Tuning</h1>
 <p>A few labelled examples in, a text classifier out. Nothing leaves this machine.</p>
 """
 
-# A visitor's work is lost when the page is closed, so the browser asks once there are examples.
-_ASK_BEFORE_LEAVING = """
+_OPEN_TAB = """() => {
+  document.querySelectorAll("[role=tab]")[NUMBER].click();
+  window.scrollTo(0, 0);
+}"""
+
+# The escape key closes the card of an example.
+_ESCAPE = """
 <script>
-window.addEventListener("beforeunload", (event) => {
-  if (document.querySelector("#check .headline")) event.preventDefault();
+window.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") document.querySelector("#editor-close")?.click();
 });
 </script>
 """
@@ -41,9 +49,12 @@ class PageWiring:
 
     def __init__(self, settings: AppSettings) -> None:
         # Gradio gives each visitor a copy of this empty session.
-        self.session = gr.State(
-            Session(settings), time_to_live=_HOURS_KEPT * 3600, delete_callback=Session.close
-        )
+        self.session = gr.State(Session(settings))
+        # Whoever can read a browser's storage can read the secret, too: it protects nothing.
+        self._key = gr.BrowserState("", storage_key="cptuning-workspace", secret="cptuning")
+        self.queue = TrainingQueue()
+        """The trainings of all visitors."""
+        self._workspaces = Workspaces()
         self._views: list[tuple[Any, Callable[[Session], Any]]] = []
         self._actions: list[Any] = []
 
@@ -95,10 +106,26 @@ class PageWiring:
             event.then(self._show, self.session, parts, **options)
             # After an error, this version of Gradio does not run "then" in the browser.
             event.failure(self._show, self.session, parts, **options)
-        page.load(self._show, self.session, parts, **options)
+        both = [self.session, self._key]
+        found = page.load(self._find, both, both, **options)
+        found.then(self._show, self.session, parts, **options)
 
-    def _show(self, session: Session) -> list[Any]:
-        return [session, *(view(session) for _, view in self._views)]
+    def _find(self, session: Session, key: str | None) -> tuple[Session, str]:
+        """The session that this browser had before the page was loaded again, or a new one."""
+        kept = self._workspaces.find(key)
+        if kept is not None:
+            return kept, kept.key
+        session.key = self._workspaces.new_key()  # Never one that the browser made up.
+        return session, session.key
+
+    def _show(self, session: Session) -> Iterator[list[Any]]:
+        """Show the session and, if an instant model is missing, that one when it is made."""
+        if session.key and (session.examples or session.done):
+            self._workspaces.keep(session)
+        yield [session, *(view(session) for _, view in self._views)]
+        if session.needs_reading:
+            session.read()
+            yield [session, *(view(session) for _, view in self._views)]
 
 
 def _with_error_messages(action: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,9 +134,10 @@ def _with_error_messages(action: Callable[..., Any]) -> Callable[..., Any]:
         return action
 
     @wraps(action)
-    def wrapped(*inputs: Any) -> Any:
+    def wrapped(session: Session, *inputs: Any) -> Any:
+        session.dismiss()  # What was done before has been read.
         try:
-            return action(*inputs)
+            return action(session, *inputs)
         except CPTuningError as error:
             show_error(error)
             return gr.skip()
@@ -124,24 +152,51 @@ def show_error(error: CPTuningError) -> None:
 
 def build(settings: AppSettings) -> gr.Blocks:
     """The whole page."""
+    from cptuning.app.editor import ExampleEditor
     from cptuning.app.tabs import ask_tab, examples_tab, review_tab, train_tab, use_tab
 
+    tabs_by_title = (
+        ("Examples", examples_tab),
+        ("Train", train_tab),
+        ("Review", review_tab),
+        ("Ask", ask_tab),
+        ("Use", use_tab),
+    )
     page = gr.Blocks(title=_TITLE, analytics_enabled=False, delete_cache=(3600, 86400))
     with page:
         wiring = PageWiring(settings)
         html_block(_INTRODUCTION, elem_id="introduction")
+        editor = ExampleEditor(wiring)
         with gr.Tabs():
-            for title, tab in (
-                ("1 Examples", examples_tab),
-                ("2 Train", train_tab),
-                ("3 Review", review_tab),
-                ("4 Ask", ask_tab),
-                ("5 Use", use_tab),
-            ):
-                with gr.Tab(title):
-                    tab.build(wiring)
+            titles = [title for title, _ in tabs_by_title]
+            for number, (title, tab) in enumerate(tabs_by_title):
+                with gr.Tab(f"{number + 1} {title}"):
+                    tab.build(wiring, editor)
+                    _lead_on(number, titles)
+        _offer_undo(wiring)
         wiring.connect(page)
     return page
+
+
+def _lead_on(number: int, titles: Sequence[str]) -> None:
+    """A button at the end of a tab that opens the next one."""
+    after = (number + 1) % len(titles)
+    said = f"Next: {titles[after]}" if after else f"Back to: {titles[0]}"
+    with gr.Row(elem_classes="next"):
+        button = gr.Button(said, elem_id=f"next-{number + 1}", scale=0, min_width=160)
+    button.click(None, js=_OPEN_TAB.replace("NUMBER", str(after)))
+
+
+def _offer_undo(wiring: PageWiring) -> None:
+    """What was done last, in sight on every tab, with a button that undoes it."""
+    with gr.Row(visible=False, elem_id="done") as bar:
+        done = html_block(elem_id="done-text")
+        undo = gr.Button("Undo", scale=0, min_width=80, elem_id="undo")
+        close = gr.Button("Close", scale=0, min_width=80, elem_id="done-close")
+    wiring.bind(bar, lambda session: gr.update(visible=bool(session.news)))
+    wiring.bind(done, lambda session: views.done_view(session.news))
+    wiring.on(undo.click, Session.undo)
+    wiring.on(close.click, Session.dismiss)
 
 
 def _theme() -> gr.themes.Base:
@@ -158,6 +213,10 @@ def _theme() -> gr.themes.Base:
         input_placeholder_color_dark="*neutral_400",
         button_primary_background_fill="*primary_600",
         button_primary_background_fill_hover="*primary_700",
+        button_cancel_background_fill="#b91c1c",
+        button_cancel_background_fill_dark="#b91c1c",
+        button_cancel_background_fill_hover="#991b1b",
+        button_cancel_background_fill_hover_dark="#991b1b",
         button_large_text_weight="500",
         button_large_text_size="*text_md",
         button_large_padding="*spacing_md *spacing_lg",
@@ -174,6 +233,7 @@ def launch(
     page = build(settings)
     # Not through Gradio's css option, which would prefix each of our selectors.
     style = (files("cptuning.app") / "page.css").read_text("utf-8")
+    page.queue(default_concurrency_limit=_AT_ONCE)
     try:
         page.launch(
             server_name=host,
@@ -183,10 +243,10 @@ def launch(
             quiet=True,
             footer_links=[],
             theme=_theme(),
-            head=f"<style>{style}</style>{_ASK_BEFORE_LEAVING}",
+            head=f"<style>{style}</style>{_ESCAPE}",
             prevent_thread_lock=True,
             ssr_mode=False,
-            max_file_size="100mb",
+            max_file_size="1gb",  # A model; tables are limited by preview_file.
         )
     except OSError as error:
         raise CPTuningError(

@@ -1,23 +1,28 @@
 """The work of one visitor: the examples, the model, and what can be done with both."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
-from cptuning.app.checks import ExamplesCheck, repeated_places
+from cptuning.app.checks import ExamplesCheck, places_of, repeated_places
+from cptuning.app.instant_models import InstantModels, can_be_instant
+from cptuning.app.opened_models import opened_model
 from cptuning.app.review import EmbeddingMap, Review
+from cptuning.app.taught_texts import TaughtPredictor
 from cptuning.app.user_examples import (
     AS_NAMED,
     Example,
     TableColumns,
     Text,
     examples_and_labels,
+    quoted,
     tables_in,
     without_folder,
 )
@@ -30,6 +35,7 @@ from cptuning.reporting.learning_curve import LearningCurve
 
 _CURVE_REPEATS = 3
 _FOLDS = 2
+_MOST_UNDONE = 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,11 @@ class AppSettings:
     unknown_threshold: float | str = "auto"
     """A text whose similarity to every example is below it is answered "unknown"."""
 
+    @cached_property
+    def instant(self) -> InstantModels:
+        """The models that are not trained, for all visitors."""
+        return InstantModels(self.backbone, self.method, self.unknown_threshold)
+
 
 @dataclass(frozen=True)
 class ExplainedAnswer:
@@ -52,6 +63,8 @@ class ExplainedAnswer:
     probabilities: dict[str, float]
     """By class, the most probable first."""
     reasons: Reasons
+    is_taught: bool = False
+    """Whether the text is one of the examples, and answered as labelled."""
 
     @property
     def is_unknown(self) -> bool:
@@ -80,20 +93,39 @@ def _exclusive(
     return alone
 
 
+@dataclass(frozen=True)
+class _Before:
+    """What an action changes, and undoing it brings back."""
+
+    examples: list[Example]
+    classifier: CPTuningClassifier | None
+    predictor: Any
+    review: Review | None
+    curve: LearningCurve | None
+    changes: int
+    is_trained: bool
+
+
 class Session:
     """The examples of one visitor, and the model if there is one.
 
-    A trained model knows exactly the listed examples, in their order: whatever is added, relabelled
-    or deleted later it takes in at once, without training.
+    As soon as the examples allow it there is a model without training, which is made anew when they
+    change. A trained model knows exactly the listed examples, in their order: whatever is added,
+    relabelled or deleted later it takes in at once, without training.
 
     >>> session = Session()
     >>> session.add([Example("hello", "greeting"), Example("bye", "farewell")])
-    >>> session.check().counts, session.is_trained
-    ({'farewell': 1, 'greeting': 1}, False)
+    >>> session.check().counts, session.has_model, session.done
+    ({'farewell': 1, 'greeting': 1}, False, '2 examples added.')
+    >>> session.undo()
+    >>> session.examples
+    []
     """
 
     def __init__(self, settings: AppSettings | None = None) -> None:
         self.settings = settings or AppSettings()
+        self.key = ""
+        """What the visitor's browser finds it by, once it is known; see Workspaces."""
         self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
@@ -101,11 +133,19 @@ class Session:
         self.curve: LearningCurve | None = None
         self.changes = 0
         """How many examples were added, relabelled or deleted since the last training."""
+        self.is_trained = False
+        """Whether the model was trained; otherwise it is an instant one, if there is one."""
         self.is_training = False
         """Whether a training was requested and has not ended; it may still wait for its turn."""
         self.job: BackgroundJob[Any] | None = None
-        self._map: tuple[list[Example], EmbeddingMap] | None = None
+        self.news = ""
+        """What was just done, until it is undone or dismissed."""
+        self._past: list[tuple[str, _Before]] = []
+        self._refused: list[Example] | None = None
+        self._checked: tuple[list[Example], ExamplesCheck] | None = None
+        self._map: tuple[Any, EmbeddingMap] | None = None
         self._files: TemporaryDirectory[str] | None = None
+        self._opened = 0
 
     def __deepcopy__(self, memo: Any) -> "Session":
         return Session(self.settings)  # Gradio copies the empty session; a lock can't be copied.
@@ -114,56 +154,151 @@ class Session:
 
     def check(self) -> ExamplesCheck:
         """The counts and likely mistakes of the examples."""
-        return ExamplesCheck.of(self.examples)
+        examples, known = self.examples, self._checked
+        if known is None or known[0] is not examples:
+            known = self._checked = examples, ExamplesCheck.of(examples)
+        return known[1]
 
-    @_exclusive
     def add(self, more: Sequence[Example]) -> None:
         """Add examples, which may be of new classes."""
+        with self._action(f"{_examples(len(more))} added."):
+            self._add(more)
+
+    def delete(self, places: Iterable[int]) -> None:
+        """Delete the examples at these positions."""
+        with self._action("") as said:
+            gone = sorted(set(places))
+            one = f"Deleted: {quoted(self.examples[gone[0]].text)}" if len(gone) == 1 else ""
+            said.append(one or f"{_examples(len(gone))} deleted.")
+            self._delete(gone)
+
+    def delete_repeats(self) -> None:
+        """Delete the examples that repeat an earlier one, text and label."""
+        self.delete(repeated_places(self.examples))
+
+    def relabel(self, place: int, label: str) -> None:
+        """Give an example another label, and move it to the end."""
+        old = self.examples[place]
+        name = label.strip()
+        if not name:
+            raise CPTuningError("The label is empty: enter one.")
+        if name != old.label:
+            with self._action(f"Now {name}: {quoted(old.text)}"):
+                self._relabel([place], name)
+
+    def merge(self, label: str, other: str) -> None:
+        """Give all examples of another label this one."""
+        places = [place for place, e in enumerate(self.examples) if e.label == other]
+        if places:
+            with self._action(f"{other} is {label} now, in {_examples(len(places))}."):
+                self._relabel(places, label)
+
+    def settle(self, text: Text, label: str) -> None:
+        """Keep only one of the labels of a text that has several."""
+        places = places_of(self.examples, text)
+        wrong = [place for place in places if self.examples[place].label != label]
+        if 0 < len(wrong) < len(places):
+            with self._action(f"Only {label} now: {quoted(text)}"):
+                self._delete(wrong)
+
+    def clear(self) -> None:
+        """Delete the examples and the model."""
+        self.cancel_training()
+        with self._action(f"Started over: {_examples(len(self.examples))} deleted."):
+            self._forget_model()
+            self.examples, self.is_trained, self.changes = [], False, 0
+
+    def _add(self, more: Sequence[Example]) -> None:
         examples_and_labels([*self.examples, *more])  # Refuses a mix of texts and pairs.
         if any(example.label == UNKNOWN for example in more):
             raise CPTuningError(
                 f"No class may be called {UNKNOWN!r}, which is the answer to texts unlike every "
                 "example: choose another name."
             )
-        if self.classifier is not None and more:
+        if not more:
+            return
+        if self.is_trained and self.classifier is not None:
             self.classifier.add_examples(*examples_and_labels(more))
+            self.changes += len(more)
+        else:
+            self._forget_model()
         self.examples = [*self.examples, *more]
-        self.changes += len(more)
 
-    @_exclusive
-    def delete(self, places: Iterable[int]) -> None:
-        """Delete the examples at these positions."""
+    def _delete(self, places: Iterable[int]) -> None:
         gone = set(places)
-        if self.classifier is not None and gone:
+        if not gone:
+            return
+        if self.is_trained and self.classifier is not None:
             without = self.classifier.predictor_.without_examples(sorted(gone))
             self.classifier.predictor_ = without
+            self.changes += len(gone)
+        else:
+            self._forget_model()
         self.examples = [e for place, e in enumerate(self.examples) if place not in gone]
-        self.changes += len(gone)
+
+    def _relabel(self, places: Sequence[int], label: str) -> None:
+        changes = self.changes
+        self._add([Example(self.examples[place].text, label) for place in places])
+        self._delete(places)
+        if self.is_trained:
+            self.changes = changes + len(places)  # Each is one change, not two.
+
+    def _forget_model(self) -> None:
+        self.classifier = self.review = self.curve = None
+
+    # What was done, and how it is undone.
+
+    @contextmanager
+    def _action(self, done: str) -> Iterator[list[str]]:
+        """A change that can be undone, and that leaves no trace if it fails.
+
+        One thread at a time changes a session: Gradio's threads and a job's may meet in it.
+        """
+        with self.lock:
+            before, said = self._state(), [done] if done else []
+            try:
+                yield said
+            except BaseException:
+                self._restore(before)
+                raise
+            if self.examples is not before.examples:
+                self._past = [*self._past, (said[0], before)][-_MOST_UNDONE:]
+                self.news = said[0]
+
+    @property
+    def done(self) -> str:
+        """What was done last, if it can be undone."""
+        return self._past[-1][0] if self._past else ""
 
     @_exclusive
-    def delete_repeats(self) -> None:
-        """Delete the examples that repeat an earlier one, text and label."""
-        self.delete(repeated_places(self.examples))
+    def undo(self) -> None:
+        """Undo what was done last."""
+        self.news = ""
+        if self._past:
+            self._restore(self._past.pop()[1])
 
-    @_exclusive
-    def relabel(self, place: int, label: str) -> None:
-        """Give an example another label, and move it to the end."""
-        old = self.examples[place]
-        new = Example(old.text, label.strip())
-        if not new.label:
-            raise CPTuningError("The label is empty: enter one.")
-        if new == old:
-            return
-        self.add([new])
-        self.delete([place])
-        self.changes -= 1  # It is one change, not two.
+    def dismiss(self) -> None:
+        """What was done last has been read."""
+        self.news = ""
 
-    @_exclusive
-    def clear(self) -> None:
-        """Delete the examples and the model."""
-        self.cancel_training()
-        self.examples, self.classifier, self.review, self.curve = [], None, None, None
-        self.changes = 0
+    def _state(self) -> _Before:
+        model = self.classifier
+        return _Before(
+            self.examples,
+            model,
+            model.predictor_ if model is not None else None,
+            self.review,
+            self.curve,
+            self.changes,
+            self.is_trained,
+        )
+
+    def _restore(self, state: _Before) -> None:
+        self.examples, self.classifier = state.examples, state.classifier
+        if state.classifier is not None:
+            state.classifier.predictor_ = state.predictor
+        self.review, self.curve = state.review, state.curve
+        self.changes, self.is_trained = state.changes, state.is_trained
 
     @property
     def is_pair(self) -> bool:
@@ -178,17 +313,61 @@ class Session:
     # The model.
 
     @property
-    def is_trained(self) -> bool:
-        """Whether there is a model."""
+    def has_model(self) -> bool:
+        """Whether there is a model, trained or not."""
         return self.classifier is not None
+
+    @property
+    def needs_reading(self) -> bool:
+        """Whether the examples allow an instant model that has not been made yet."""
+        return (
+            self.classifier is None
+            and self._refused is not self.examples
+            and can_be_instant(self.check())
+        )
+
+    @_exclusive
+    def read(self) -> None:
+        """Make the instant model if it is missing; if it is refused, go on without one."""
+        if not self.needs_reading:
+            return
+        try:
+            classifier = self.settings.instant.fit(self.examples)
+        except CPTuningError:
+            self._refused = self.examples  # Training will say why.
+            return
+        self.classifier, self.review = classifier, Review.of(self.examples, classifier)
 
     def model(self) -> CPTuningClassifier:
         """The model; raises an error if there is none yet."""
+        self.read()
         if self.classifier is None and self.is_training:
             raise CPTuningError("The model is being trained: try again when it is done.")
         if self.classifier is None:
-            raise CPTuningError("There is no model yet: train one first.")
+            raise CPTuningError(
+                "There is no model yet: it takes two classes with two examples each."
+            )
         return self.classifier
+
+    @property
+    def predictor(self) -> TaughtPredictor:
+        """What answers: the model, and the labels of the examples themselves."""
+        return TaughtPredictor.of(self.model().predictor_)
+
+    def open_model(self, archive: str | Path) -> None:
+        """Go on with a model that was downloaded here, and with its examples."""
+        with self.lock:
+            self._opened += 1
+            folder = self.file(f"opened-{self._opened}")
+        try:
+            classifier, examples = opened_model(Path(archive), folder)
+        except CPTuningError as error:
+            raise without_folder(error, folder) from error
+        self.cancel_training()
+        with self._action(f"Opened {Path(archive).name}: {_examples(len(examples))}."):
+            self._forget_model()
+            self.examples, self.classifier, self.changes = examples, classifier, 0
+            self.is_trained = True
 
     def request_training(self) -> None:
         """Announce a training, unless the examples don't allow one."""
@@ -206,7 +385,11 @@ class Session:
             classifier = self._new_classifier(
                 [watch], folds=_FOLDS, unknown_threshold=self.settings.unknown_threshold
             )
-            classifier.fit(*examples_and_labels(examples))
+            training = classifier.prepare(*examples_and_labels(examples))
+            job.report(0.0, "Finding out how long it will take")
+            job.expect(classifier.fit_seconds(training))
+            job.report(0.0, "Training")
+            classifier.fit_prepared(training)
             classifier.callbacks = None
             job.report(1.0, "Reviewing the answers")
             review = Review.of(examples, classifier)
@@ -228,12 +411,15 @@ class Session:
                 unmatched[example] -= 1
         new = list(unmatched.elements())
         self.examples, self.classifier, self.curve, self.changes = trained_on, classifier, None, 0
-        self.delete(gone)
-        self.add(new)
+        self.is_trained = True
+        self._delete(gone)
+        self._add(new)
+        self._past, self.news = [], ""  # They belong to the model of before.
 
     def measure_curve(self) -> BackgroundJob[LearningCurve]:
         """A job that measures the learning curve; if it is cancelled, what was measured stays."""
-        steps = int(self.model().training_["best_step"])
+        model = self.model()
+        steps = int(model.training_["best_step"]) if self.is_trained else 0
         if max(self.check().counts.values()) < _CURVE_REPEATS:
             raise CPTuningError(
                 f"The learning curve needs a class with at least {_CURVE_REPEATS} examples."
@@ -248,8 +434,10 @@ class Session:
             def answer(examples: Examples, labels: list[Any], new: Examples, seed: int) -> Any:
                 about = (done / trainings, (done + 1) / trainings)
                 watch = TrainingProgressCallback(job, trainings=1, about=about)
-                classifier = self._new_classifier(
-                    [watch], validation="none", random_state=seed, steps=steps
+                classifier = (
+                    self._new_classifier([watch], validation="none", random_state=seed, steps=steps)
+                    if steps
+                    else self.settings.instant.new().set_params(unknown_threshold=None)
                 )
                 return classifier.fit(examples, labels).predict(new).tolist()
 
@@ -288,7 +476,7 @@ class Session:
 
     def answer(self, text: str, second: str = "", k: int = 3) -> ExplainedAnswer:
         """The label of a text, its probability, and the examples that explain it."""
-        predictor = self.model().predictor_  # Read once: it may be replaced at any time.
+        predictor = self.predictor  # Read once: it may be replaced at any time.
         if not text.strip() or (self.is_pair and not second.strip()):
             raise CPTuningError("Type both texts first." if self.is_pair else "Type a text first.")
         asked: Text = (text.strip(), second.strip()) if self.is_pair else text.strip()
@@ -301,9 +489,9 @@ class Session:
             str(answered.labels[0]),
             dict(sorted(shares, key=_share, reverse=True)),
             reasons,
+            is_taught=asked in predictor.taught,
         )
 
-    @_exclusive
     def teach(self, text: Text, label: str) -> None:
         """Add a text with its right label, in place of any examples with the same text."""
         self.model()
@@ -313,16 +501,19 @@ class Session:
         old = [place for place, known in enumerate(self.examples) if known.text == text]
         if example in self.examples and len(old) == 1:
             raise CPTuningError(f"The model already knows this text as {example.label!r}.")
-        self.add([example])
-        self.delete(old)
-        self.changes -= len(old)
+        with self._action(f"Learned as {example.label}: {quoted(text)}"):
+            changes = self.changes
+            self._add([example])
+            self._delete(old)
+            if self.is_trained:
+                self.changes = changes + 1
 
     @_exclusive
     def map(self) -> EmbeddingMap:
         """The examples in the plane, by their embeddings."""
-        model = self.model()
-        if self._map is None or self._map[0] != self.examples:
-            self._map = list(self.examples), EmbeddingMap.of(model.predictor_.support.embeddings)
+        support = self.model().predictor_.support
+        if self._map is None or self._map[0] is not support:  # Of this model, not one before.
+            self._map = support, EmbeddingMap.of(support.embeddings)
         return self._map[1]
 
     def suggest(
@@ -347,10 +538,18 @@ class Session:
         return Path(self._files.name, name)
 
     def close(self) -> None:
-        """Cancel the running job and delete all files: the visitor has gone."""
-        self.cancel()
-        if self._files is not None:
-            self._files.cleanup()
+        """Cancel the running job and delete everything: the visitor has gone."""
+        self.cancel_training()
+        with self.lock:
+            self._forget_model()
+            self.examples, self.is_trained, self.changes, self._past = [], False, 0, []
+            if self._files is not None:
+                self._files.cleanup()
+            self._files = None
+
+
+def _examples(n: int) -> str:
+    return "1 example" if n == 1 else f"{n} examples"
 
 
 def _share(entry: tuple[str, float]) -> float:

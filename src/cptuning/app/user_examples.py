@@ -12,6 +12,7 @@ from cptuning.data import Examples, Table, iter_tables, preview_table, read_tabl
 from cptuning.data.detection import LABEL_NAMES, TEXT_NAMES, ColumnGuess
 from cptuning.data.formats import table_format
 from cptuning.data.sample_data import read_sample
+from cptuning.data.value_checks import is_missing
 from cptuning.errors import CPTuningError
 
 Text = str | tuple[str, str]
@@ -21,6 +22,8 @@ SAMPLES = ("messages", "same_question")
 
 # The formats whose first row may be one of the examples.
 _WITH_HEADER = ("csv", "tsv", "xlsx")
+
+_MOST_BYTES = 100_000_000
 
 
 class Example(NamedTuple):
@@ -37,6 +40,16 @@ class Example(NamedTuple):
         (False, True)
         """
         return not isinstance(self.text, str)
+
+
+def quoted(text: Text, longest: int = 60) -> str:
+    """A text for a sentence, truncated if it is long.
+
+    >>> quoted("hello"), quoted(("a", "b"))
+    ('“hello”', '“a | b”')
+    """
+    whole = " ".join((text if isinstance(text, str) else " | ".join(text)).split())
+    return f"“{whole if len(whole) <= longest else whole[:longest].rstrip() + '…'}”"
 
 
 def examples_and_labels(examples: Sequence[Example]) -> tuple[Examples, list[str]]:
@@ -135,6 +148,10 @@ class FilePreview:
 
 def preview_file(path: str | Path, header: bool | None = None) -> FilePreview:
     """The first rows of a file, with a guess at its columns."""
+    if Path(path).stat().st_size > _MOST_BYTES:
+        raise CPTuningError(
+            f"{Path(path).name} has more than 100 MB: split it, or use `cptuning predict`."
+        )
     with _without_folder(path):
         can_lack_header = table_format(path) in _WITH_HEADER
         preview = preview_table(path, header if can_lack_header else None)
@@ -150,8 +167,6 @@ def tables_in(
         raise CPTuningError(
             f"The column {chosen[-1]!r} is chosen twice: choose another for one of them."
         )
-    if need_label and columns.text and not columns.label:
-        raise CPTuningError("Choose the column that holds the labels.")
     with _without_folder(path):
         has_header = columns.header if table_format(path) in _WITH_HEADER else None
         yield from iter_tables(
@@ -166,9 +181,25 @@ def tables_in(
 
 
 def examples_from_file(path: str | Path, columns: TableColumns = AS_NAMED) -> list[Example]:
-    """The examples in a CSV, TSV, JSONL, Parquet or Excel file."""
+    """The examples in a CSV, TSV, JSONL, Parquet or Excel file, every row of which has a label."""
     [table] = tables_in(path, columns, need_label=True)
     return examples_from_table(table)
+
+
+def labelled_rows(path: str | Path, columns: TableColumns) -> tuple[list[Example], int]:
+    """The examples in the rows of a file that have a label, and how many rows have none.
+
+    A table that somebody has begun to fill in is such a file.
+    """
+    if not columns.label:
+        raise CPTuningError("Choose the column that holds the labels.")
+    [table] = tables_in(path, columns)
+    values = [row.get(columns.label) for row in table.rows]
+    labels = ["" if is_missing(value) else str(value).strip() for value in values]
+    found = [Example(*both) for both in zip(table.examples, labels, strict=True) if both[1]]
+    if not found:
+        raise CPTuningError(f"No row of {Path(path).name} has a label in {columns.label!r}.")
+    return found, len(labels) - len(found)
 
 
 @contextmanager

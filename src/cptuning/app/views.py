@@ -6,9 +6,11 @@ from typing import Any
 
 from cptuning.app.background_job import Progress
 from cptuning.app.checks import FEW, ExamplesCheck
+from cptuning.app.instant_models import MOST_EXAMPLES
 from cptuning.app.review import EmbeddingMap, HeldOutAnswer, Review
-from cptuning.app.session import ExplainedAnswer
+from cptuning.app.session import ExplainedAnswer, Session
 from cptuning.app.user_examples import Example, TableColumns, Text
+from cptuning.cleaning import SimilarLabels
 from cptuning.inference import Evidence, Suggestion
 from cptuning.reporting.figures import class_colour, confusion_svg, curve_svg
 from cptuning.reporting.formatting import format_duration
@@ -18,6 +20,9 @@ from cptuning.reporting.learning_curve import LearningCurve
 _MOST_NAMED = 3
 _MOST_ROWS_SHOWN = 10
 _ROWS_PREVIEWED = 4
+_MOST_LISTED = 1000
+# An interval of the accuracy that is wider promises nothing.
+_WIDE = 0.4
 
 
 def text_view(text: Text, longest: int = 300) -> str:
@@ -61,7 +66,7 @@ def note(message: str, kind: str = "info") -> str:
 def check_view(check: ExamplesCheck) -> str:
     """The classes with their counts, and what looks like a mistake."""
     if not check.counts:
-        return note("No examples yet. Paste some, upload a file, or use a sample.")
+        return note("No examples yet. Paste some, upload a table, or use a sample.")
     total = sum(check.counts.values())
     most = max(check.counts.values())
     bars = "".join(
@@ -83,12 +88,17 @@ def _findings(check: ExamplesCheck) -> list[str]:
         )
     for text, labels in list(check.contradictions.items())[:_MOST_NAMED]:
         under = " and ".join(f"<b>{escape(label)}</b>" for label in labels)
-        found.append(f'<p class="note warn">{text_view(text, 120)} has the labels {under}.</p>')
+        keep = "".join(
+            _offer(f"Keep {label}", "settle", check.places[text], label) for label in labels
+        )
+        found.append(
+            f'<div class="note warn">{text_view(text, 120)} has the labels {under}.'
+            f'<span class="offers">{keep}</span></div>'
+        )
     more = len(check.contradictions) - _MOST_NAMED
     if more > 0:
         found.append(note(f"{many(more, 'more text')} with several labels.", "warn"))
-    for pair in check.similar[:_MOST_NAMED]:
-        found.append(note(f"Are {pair.label} and {pair.other} the same class?", "warn"))
+    found += [same_class_view(pair) for pair in check.similar[:_MOST_NAMED]]
     if len(check.counts) == 1:
         found.append(note("There is only one class: add examples of another.", "warn"))
     if check.small:
@@ -97,18 +107,52 @@ def _findings(check: ExamplesCheck) -> list[str]:
     return found or [note("Nothing looks like a mistake.", "good")]
 
 
+def same_class_view(pair: SimilarLabels) -> str:
+    """The question whether two labels mean the same class, with a button for yes.
+
+    >>> same_class_view(SimilarLabels("booking", "Booking", True)).count("Call both booking")
+    1
+    """
+    yes = _offer(f"Call both {pair.label}", "merge", 0, pair.label, pair.other)
+    return (
+        f'<div class="note warn">Are <b>{escape(pair.label)}</b> and <b>{escape(pair.other)}</b> '
+        f'the same class?<span class="offers">{yes}</span></div>'
+    )
+
+
+def learned_view(session: Session, label: str) -> str:
+    """That the model knows examples of a class now, and whether the class is a new one at all."""
+    alike = [pair for pair in session.check().similar if label in (pair.label, pair.other)]
+    return note(f"Learned: {label}.", "good") + "".join(map(same_class_view, alike[:1]))
+
+
+def done_view(news: str) -> str:
+    """What was just done."""
+    return f'<span role="status">{escape(news)}</span>' if news else ""
+
+
+def _offer(said: str, what: str, place: int, label: str, other: str = "") -> str:
+    """A button that does something to the example at a place; see pick.js."""
+    return (
+        f'<button type="button" data-do="{what}" data-place="{place}" '
+        f'data-label="{escape(label)}" data-other="{escape(other)}">{escape(said)}</button>'
+    )
+
+
 def progress_view(progress: Progress) -> str:
     """A progress bar, what is being done, and about how long it will take.
 
     >>> 'aria-valuenow="50"' in progress_view(Progress(0.5, "Fold 1", 12.0))
     True
+    >>> progress_view(Progress(0, "Yours is next", 8.2, is_waiting=True))
+    '<p class="note info" role="status">Yours is next (about 8 s).</p>'
     """
+    seconds = progress.seconds_left
+    if progress.is_waiting:
+        when = "" if seconds is None else f" (about {format_duration(seconds)})"
+        return f'<p class="note info" role="status">{escape(progress.doing)}{when}.</p>'
     percent = round(100 * progress.share)
-    left = (
-        ""
-        if progress.seconds_left is None
-        else f", about {format_duration(progress.seconds_left)} left"
-    )
+    left = "" if seconds is None else f", about {format_duration(seconds)} left"
     return (
         f'<div class="progress" role="progressbar" aria-label="Progress" aria-valuenow="{percent}" '
         f'aria-valuemin="0" aria-valuemax="100"><span style="width:{percent}%"></span></div>'
@@ -116,33 +160,79 @@ def progress_view(progress: Progress) -> str:
     )
 
 
-def review_view(review: Review | None, changes: int = 0, training: bool = False) -> str:
-    """The cross-fitted accuracy with its interval.
+def review_view(session: Session) -> str:
+    """The accuracy with its interval, where it comes from, and what it does not reflect yet.
 
-    >>> review_view(None, training=True)
-    '<p class="note info">The model is being trained: the review appears here when it is done.</p>'
+    >>> review_view(Session())
+    '<p class="note info">There is no model yet: add two examples each of two classes.</p>'
     """
-    if review is None and training:
+    review = session.review
+    if session.needs_reading:
+        return note(f"Reading {many(len(session.examples), 'example')} …")
+    if not session.has_model and session.is_training:
         return note("The model is being trained: the review appears here when it is done.")
+    if not session.has_model:
+        return note(_NO_MODEL)
     if review is None:
-        return note("There is no model yet: train one first.")
-    confusion = review.confusion
-    low, high = review.interval
-    share = 100 * confusion.accuracy
-    fact = (
-        f"<p class='headline'>{share:.0f} % accuracy on examples it had not seen</p>"
-        f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %, from "
-        f"{many(confusion.n, 'answer')} to examples it had not seen; always answering the most "
-        f"frequent class would give {100 * confusion.majority:.0f} %.</p>"
-    )
-    if training:
+        fact = note("An opened model brings no figures: improve it to have them measured.")
+    else:
+        fact = _accuracy(review, session.is_trained)
+    if session.is_training:
         fact += note("A new model is being trained: until it is done, this is the previous one.")
-    elif changes:
+    elif session.changes:
         fact += note(
-            f"{many(changes, 'example')} changed since the training. The model already uses "
-            "them, but these figures do not reflect them. Train again to update both.",
+            f"{many(session.changes, 'example')} changed since the training. The model already "
+            "uses them, but these figures do not reflect them. Train again to update both.",
         )
     return fact
+
+
+_TOO_MANY = "So many examples are not read at once: train a model."
+_NO_MODEL = "There is no model yet: add two examples each of two classes."
+
+
+def _accuracy(review: Review, is_trained: bool) -> str:
+    confusion = review.confusion
+    low, high = review.interval
+    without = "" if is_trained else ", without training"
+    fact = (
+        f"<p class='headline'>{100 * confusion.accuracy:.0f} % accuracy on examples it had not "
+        f"seen{without}</p><p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %, "
+        f"from {many(confusion.n, 'answer')} to examples it had not seen; always answering the "
+        f"most frequent class would give {100 * confusion.majority:.0f} %.</p>"
+    )
+    if high - low > _WIDE:
+        fact += note("So few examples promise nothing yet: add more to know better.")
+    return fact
+
+
+def instant_view(session: Session) -> str:
+    """What the examples are good for already, beside their list."""
+    if not session.examples:
+        return ""
+    if not session.needs_reading and not session.has_model:
+        problem = len(session.examples) > MOST_EXAMPLES
+        return note(
+            "So many examples are not read at once: train a model." if problem else _NO_MODEL
+        )
+    return review_view(session)
+
+
+def examples_view(examples: Sequence[Example]) -> str:
+    """All examples, to search in and to pick from."""
+    if not examples:
+        return ""
+    classes = sorted({example.label for example in examples})
+    colour = {label: class_colour(number) for number, label in enumerate(classes)}
+    by_label = _by_label(examples)
+    rows = [_row(place, e, colour, False) for place, e in by_label[:_MOST_LISTED]]
+    more = len(examples) - len(rows)
+    left_out = f" {many(more, 'more example')} not listed." if more else ""
+    return (
+        '<h2>Your examples</h2><p class="muted">Ordered by class. Pick one to relabel or delete '
+        f'it.{left_out}</p><input type="search" class="search" placeholder="Search" '
+        f'aria-label="Search the examples">{_listbox("All examples", rows)}'
+    )
 
 
 def confusion_view(review: Review | None) -> str:
@@ -184,7 +274,7 @@ def map_view(
         f"{''.join(dots)}</svg>"
         f'<div class="legend">{names}</div>'
         '<p class="muted">Examples that the model sees as similar are near each other; ringed: '
-        "doubtful. Hover to read, click to pick.</p></div>"
+        "doubtful. Hover to read, click to pick. The list is ordered by class.</p></div>"
         f'{_listbox("Examples", rows)}</div><div class="tip" hidden></div>'
     )
 
@@ -207,19 +297,24 @@ def _row(place: int, example: Example, colour: dict[str, str], doubted: bool) ->
 
 
 def doubtful_view(doubtful: Sequence[HeldOutAnswer], examples: Sequence[Example]) -> str:
-    """A list of the examples that the model would have labelled differently, to pick from."""
+    """A list of the examples that the model would have labelled differently, to mend at once."""
     if not doubtful:
         return note("The model doubts none of the labels.", "good")
-    rows = [
-        (
-            examples.index(a.example),
-            f'<span class="label" dir="auto">{escape(a.example.label)} → {escape(a.answer)} '
-            f"({100 * a.probability:.0f} %)</span>"
-            f'<span class="text">{text_view(a.example.text, 200)}</span>',
+    rows = []
+    for answer in doubtful:
+        place = examples.index(answer.example)
+        mend = _offer(f"Make it {answer.answer}", "relabel", place, answer.answer)
+        rows.append(
+            f'<li><span class="text">{text_view(answer.example.text, 200)}</span>'
+            f'<span class="label" dir="auto">labelled {escape(answer.example.label)}, the model '
+            f"says {escape(answer.answer)} ({100 * answer.probability:.0f} %)</span>"
+            f'<span class="offers">{mend}<button type="button" data-place="{place}">Edit</button>'
+            "</span></li>"
         )
-        for a in doubtful
-    ]
-    return _listbox("Doubtful examples", rows)
+    return (
+        '<p class="muted">The most probable mistakes first.</p>'
+        f'<ul class="doubts">{"".join(rows)}</ul>'
+    )
 
 
 def _listbox(name: str, rows: Sequence[tuple[int, str]]) -> str:
@@ -245,6 +340,8 @@ def answer_view(answer: ExplainedAnswer) -> str:
             f'<p class="answer" dir="auto">{escape(answer.label)} '
             f'<span class="muted">{100 * share:.0f} %</span></p>'
         )
+        if answer.is_taught:
+            head += '<p class="muted">It is one of your examples, and answered as labelled.</p>'
     bars = "".join(
         f'<div class="count"><span class="name" dir="auto">{escape(label)}</span>'
         f'<span class="track"><span style="width:{100 * p:.0f}%"></span></span>'
@@ -271,7 +368,11 @@ def rows_view(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return ""
     columns = list(rows[0])
-    shown = [[text_html(_cell(row[c]), 120) for c in columns] for row in rows[:_MOST_ROWS_SHOWN]]
+    percent = {"confidence": _percent}
+    shown = [
+        [text_html(percent.get(c, _cell)(row[c]), 120) for c in columns]
+        for row in rows[:_MOST_ROWS_SHOWN]
+    ]
     more = "" if len(rows) <= _MOST_ROWS_SHOWN else "<p class='muted'>The first rows.</p>"
     return table_html([escape(column) for column in columns], shown) + more
 
@@ -297,13 +398,17 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
 def suggestions_view(found: Sequence[Suggestion]) -> str:
     """The texts to label next."""
-    rows = [
-        [text_view(s.text), f"<b>{escape(str(s.guess))}</b>", f"{100 * s.uncertainty:.0f} %"]
-        for s in found
-    ]
-    return table_html(["label next", "guess", "uncertainty"], rows, numbers=1)
+    rows = [[text_view(s.text), f"<b>{escape(str(s.guess))}</b>"] for s in found]
+    return (
+        '<p class="muted">The one to begin with first: the model is unsure of them, and they are '
+        f"unlike each other.</p>{table_html(['label next', 'guess'], rows)}"
+    )
 
 
 def _dot(number: int) -> str:

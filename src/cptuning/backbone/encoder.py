@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 from cptuning.backbone.adapter import Features, PromptedEncoder
 from cptuning.backbone.checking import weight_files
 from cptuning.backbone.encoder_files import BACKBONE_FOLDER, OWN_FILE, EncoderFiles
+from cptuning.backbone.joined_views import Views
 from cptuning.backbone.loading import Backbone, Pooling, load_backbone, quiet_transformers
 from cptuning.backbone.sentence_folder import write_sentence_modules
 from cptuning.data import Examples
@@ -75,6 +76,11 @@ class TextEncoder:
         verify_tensors(weight_files(folder / BACKBONE_FOLDER), map(_array, weights))
         own = {"prompts": self.module.prompts, "centre": self.module.centre}
         save_tensors(folder / OWN_FILE, {name: _array(tensor) for name, tensor in own.items()})
+
+    @property
+    def views(self) -> Views:
+        """How what is read becomes one vector."""
+        return self.module.views
 
     def embed(self, examples: Examples) -> NDArray[np.float32]:
         """L2-normalised embeddings, one row per example, in their order."""

@@ -17,6 +17,7 @@ from cptuning.data import (
     is_multi_label,
     read_descriptions,
 )
+from cptuning.errors import CPTuningError
 from cptuning.files.locks import changing
 from cptuning.inference import MultiLabelPredictor, Predictor
 
@@ -77,10 +78,16 @@ def _added(
     model: Path, table: Table, file: str, place: Path, described: Any = None
 ) -> dict[str, Any]:
     """Write the model with the examples of a table; the result says what became of them."""
+    from cptuning.estimator import TextClassifier
     from cptuning.registry import load
     from cptuning.storage import check_place
 
     classifier = load(model)
+    if not isinstance(classifier, TextClassifier):
+        raise CPTuningError(
+            f"The model {model} is not a classifier, so it "
+            "takes no labelled examples: fit it again."
+        )
     check_place(place)
     before = classifier.predictor_
     check_kind(table.examples, pairs=before.is_pair, path=file)

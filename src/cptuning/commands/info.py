@@ -13,6 +13,7 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     from cptuning.data import read_added
     from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, find_model, read_facts
+    from cptuning.storage.card import ranking_rows
 
     model = find_model(model)
     read = read_facts(model)
@@ -23,6 +24,8 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     facts["added"] = sum(len(batch.labels) for batch in read_added(model))
     if as_json:
         print_json(facts)
+    elif read.method == "ranking":
+        print_table([(name.lower(), value) for name, value in ranking_rows(read)])
     else:
         search = {t.lower(): facts["training"].get(n) for n, t in SEARCH_FACTS.items()}
         print_table(_rows(model, facts, {t: v for t, v in search.items() if v is not None}))

@@ -3,6 +3,7 @@
 from cptuning.data.added_examples import ADDED_FILE, AddedExamples, append_added, read_added
 from cptuning.data.batches import BalancedBatches, UniformBatches
 from cptuning.data.benchmark_datasets import (
+    EVERYDAY_DATASETS,
     MORE_DATASETS,
     PAIR_DATASETS,
     PAPER_DATASETS,
@@ -52,6 +53,7 @@ from cptuning.data.writing import RowWriter, open_writer
 
 __all__ = [
     "ADDED_FILE",
+    "EVERYDAY_DATASETS",
     "LEFT_OUT",
     "MORE_DATASETS",
     "PAIR_DATASETS",

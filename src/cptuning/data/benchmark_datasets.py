@@ -14,6 +14,12 @@ from cptuning.errors import CPTuningError
 PAPER_DATASETS = ("SST-2", "MR", "CR", "MRPC", "QQP", "QNLI", "RTE", "SUBJ")
 PAIR_DATASETS = ("MRPC", "QQP", "QNLI", "RTE", "SNLI")
 MORE_DATASETS = ("TREC", "CLINC150", "SNLI")
+EVERYDAY_DATASETS = (
+    *("TREC", "CLINC150", "HWU64", "StackOverflow20", "DSTC11_insurance", "Bitext_support"),
+    *("tweeteval_emotion", "SST5", "Airline_tweets", "Clickbait", "dbpedia14", "20Newsgroups"),
+)
+"""Single texts as they are classified every day; those that the hub's names don't cover need a
+folder."""
 
 # LM-BFF's five splits of each data set.
 SEEDS = (13, 21, 42, 87, 100)
@@ -54,7 +60,7 @@ def load_dataset_split(
     Traceback (most recent call last):
     ...
     cptuning.errors.CPTuningError: There is no data set 'GSM8K': use one of SST-2, MR, CR, MRPC,
-    QQP, QNLI, RTE, SUBJ, TREC, CLINC150, SNLI.
+    QQP, QNLI, RTE, SUBJ, TREC, CLINC150, SNLI, HWU64, ...
     """
     train, dev = load_few_shot(name, folder, k, seed)
     return DatasetSplit(*train, *dev, *load_test(name, folder), name=name)
@@ -97,7 +103,7 @@ def full_train(name: str, folder: str | Path | None = None) -> LabelledData:
 
 
 def _source(name: str, folder: str | Path | None) -> DatasetSource:
-    names = (*PAPER_DATASETS, *MORE_DATASETS)
+    names = dict.fromkeys((*PAPER_DATASETS, *MORE_DATASETS, *EVERYDAY_DATASETS))
     if name not in names:
         raise CPTuningError(f"There is no data set {name!r}: use one of {', '.join(names)}.")
     folder = folder or os.environ.get(FOLDER_VARIABLE)

@@ -2,6 +2,7 @@
 
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.cp_tuning import CPTuningClassifier
+from cptuning.estimator.ranker import CPTuningRanker
 from cptuning.estimator.rivals import (
     FineTuningClassifier,
     LMBFFLabelClassifier,
@@ -15,6 +16,7 @@ from cptuning.estimator.tagger import CPTuningTagger
 
 __all__ = [
     "CPTuningClassifier",
+    "CPTuningRanker",
     "CPTuningTagger",
     "FineTuningClassifier",
     "LMBFFLabelClassifier",

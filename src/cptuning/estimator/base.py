@@ -40,10 +40,9 @@ from cptuning.storage import CardFacts, LoadedModel, load_model, save_shared, up
 if TYPE_CHECKING:
     from cptuning.backbone import Backbone
     from cptuning.methods.evaluation_log import HeldOut
-    from cptuning.methods.fit_result import FitResult
+    from cptuning.methods.fit_result import FitResult, FittedTask
     from cptuning.methods.instant import InstantTraining
     from cptuning.methods.training import LabelledExamples, Split, Training
-    from cptuning.prompting import Layout
 
 Array = np.ndarray[Any, Any]
 
@@ -196,7 +195,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         else:
             fitted = self.learner_class().fit_result(training)
         label_space, split = training.label_space, training.split
-        _warn_of_shortened(fitted.task.encodings, fitted.task.layout)
+        _warn_of_shortened(fitted.task)
         self._keep(fitted, label_space)
         self._warn_of_collapse(fitted)
         dev, more = split.dev, split.unlabeled
@@ -633,15 +632,17 @@ def _of_descriptions(
     return {"descriptions": {"texts": len(descriptions.labels), "weight": weight}}
 
 
-def _warn_of_shortened(encodings: Any, layout: "Layout") -> None:
-    shortened = sum(encoding.shortened for encoding in encodings)
+def _warn_of_shortened(task: "FittedTask") -> None:
+    shortened, layout = sum(encoding.shortened for encoding in task.encodings), task.layout
     if shortened:
+        could = getattr(task.settings, "long_texts", "") == "truncate"
         _log.warning(
-            "%d of %d texts are longer than %smax_length=%d tokens: their ends are not read.",
+            "%d of %d texts are longer than %smax_length=%d tokens: their ends are not read%s.",
             shortened,
-            len(encodings),
+            len(task.encodings),
             f"{layout.windows} windows of " if layout.windows > 1 else "",
             layout.max_length,
+            ', long_texts="windows" reads them' if could and not layout.template.is_pair else "",
         )
 
 

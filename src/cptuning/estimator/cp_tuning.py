@@ -40,7 +40,7 @@ _log = logging.getLogger("cptuning")
 # The largest similarity that a model folder may say, too.
 _LARGEST = 10
 # What of a model that is not trained can be set.
-_READING = (
+READ_SETTINGS = (
     "template",
     "max_length",
     "features",
@@ -284,7 +284,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             pair=examples.is_pair,
             classes=len(label_space),
             pooled=pooled,
-            **{name: value for name in _READING if (value := getattr(self, name)) is not None},
+            **{name: value for name in READ_SETTINGS if (value := getattr(self, name)) is not None},
         )
 
     def _check(

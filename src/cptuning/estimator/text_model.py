@@ -60,7 +60,7 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
     precision: Any
     verbose: bool
     callbacks: Any
-    checkpoint_dir: str | Path | None
+    checkpoint_dir: str | Path | None = None
     checkpoint_seconds: float
 
     settings_: Any
@@ -112,6 +112,7 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
 
         from cptuning.backbone import Backbone, TextEncoder, load_backbone
         from cptuning.inference.embedded_encoder import EmbeddedEncoder
+        from cptuning.inference.ranked_documents import SentenceEncoder
 
         if init_from is None:
             if isinstance(self.backbone, Backbone):
@@ -122,6 +123,8 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
         else:
             model = load_model(as_path(init_from, "init_from"), trainable=True)
             encoder, training = model.predictor.encoder, model.facts.training
+        if isinstance(encoder, SentenceEncoder):
+            encoder = encoder.encoder
         if isinstance(encoder, EmbeddedEncoder):
             encoder = encoder.with_torch()
         if not isinstance(encoder, TextEncoder):

@@ -28,9 +28,13 @@ class Cell:
     variant: str = ""
     """Which of the variants that the row pools: a prompt, or which class is rare."""
     counts: tuple[tuple[str, int], ...] = ()
-    """The number of training examples of each class; empty: 16 of each."""
+    """The number of training examples of each class; empty: ``shots`` of each."""
     keeps_embeddings: bool = False
     fast: bool = False
+    shots: int = 16
+    """How many training examples each class has, if ``counts`` does not say."""
+    sources: tuple[str, ...] = ()
+    """The data sets that the model was trained on before."""
 
     @property
     def place(self) -> tuple[str, str, str, str, int]:
@@ -41,7 +45,8 @@ class Cell:
     def from_json(cls, values: dict[str, Any]) -> "Cell":
         """Make a cell from what ``asdict`` and JSON made of it."""
         counts = tuple((str(label), int(n)) for label, n in values["counts"])
-        return cls(**values | {"keys": tuple(values["keys"]), "counts": counts})
+        sources = tuple(values.get("sources", ()))
+        return cls(**values | {"keys": tuple(values["keys"]), "counts": counts, "sources": sources})
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """From a request to its cells: each place of a table with the configurations to choose from."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -9,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cptuning.data import LabelledData, full_train, load_few_shot, unbalanced_split
+from cptuning.data import Examples, LabelledData, full_train, load_few_shot, unbalanced_split
 from cptuning.errors import CPTuningError
 from cptuning.experiments.cells import Candidate, Cell, PlannedCell
 from cptuning.experiments.hyperparameters import tuning_trials
@@ -65,7 +66,7 @@ def plan(request: Request, backbone: dict[str, Any]) -> list[PlannedCell]:
         for seed in seeds
         for study in request.studies()
         if seed in (seeds if not study.one_seed else seeds[:1])
-        for name in request.datasets or study.datasets
+        for name in _datasets(request, study)
         for one in _cells(request, study, name, seed, backbone)
     ]
     if not planned and request.methods:
@@ -78,6 +79,12 @@ def plan(request: Request, backbone: dict[str, Any]) -> list[PlannedCell]:
             "one: use a masked language model."
         )
     return planned
+
+
+def _datasets(request: Request, study: Study) -> tuple[str, ...]:
+    """The data sets of a study that are asked for."""
+    usual = study.fast_datasets if request.fast and study.fast_datasets else study.datasets
+    return request.datasets or usual
 
 
 def left_out(request: Request, backbone: dict[str, Any]) -> list[str]:
@@ -130,14 +137,21 @@ def _cells(
     rows = [row for row in study.rows(dataset, request.methods) if _applies(row, backbone)]
     for row in rows:
         for counts in _counts(study, dataset, request.data):
-            train, dev = load_split(dataset, seed, counts, request.data)
+            train, dev = load_split(dataset, seed, counts, request.data, row.shots)
+            others = tuple(name for name in _datasets(request, study) if name != dataset)
+            sources = others if row.transfers else ()
+            if row.transfers and not sources:
+                raise CPTuningError(
+                    f"The study {study.name} trains on other data sets first: name two at least."
+                )
             fixed = _fixed(request, row, dataset, grid)
             common = {
                 "backbone": {n: backbone[n] for n in ("name", "weights")},
                 "dataset": dataset,
-                "split": {"seed": seed, "counts": dict(counts) or SHOTS},
+                "split": {"seed": seed, "counts": dict(counts) or row.shots},
                 "train": _facts(train),
                 "dev": _facts(dev),
+                **({"sources": source_facts(sources, seed, request.data)} if sources else {}),
             }
             candidates = tuple(
                 _candidate(row.method, fixed | point, train, common, pooled=pooled)
@@ -154,6 +168,8 @@ def _cells(
                 counts=counts,
                 keeps_embeddings=study.keeps_embeddings,
                 fast=request.fast,
+                shots=row.shots,
+                sources=sources,
             )
             yield PlannedCell(cell, candidates)
 
@@ -179,7 +195,7 @@ def _points(
     request: Request, study: Study, row: Row, fixed: dict[str, Any], grid: Grid
 ) -> list[dict[str, Any]]:
     """The grid, and the trials of the tuning, which never vary what the row is about."""
-    if fixed.get("steps") == 0:
+    if fixed.get("steps") == 0 or study.own_rate:
         return [{}]
     rates = _rates(row.method, fixed["preset"], grid)[1 if request.fast else 0 :]
     sizes = grid.batch_sizes
@@ -240,11 +256,15 @@ def _way(counts: tuple[tuple[str, int], ...]) -> str:
 
 
 def load_split(
-    dataset: str, seed: int, counts: tuple[tuple[str, int], ...], data: Path | None
+    dataset: str,
+    seed: int,
+    counts: tuple[tuple[str, int], ...],
+    data: Path | None,
+    shots: int = SHOTS,
 ) -> tuple[LabelledData, LabelledData]:
     """The training and dev examples of a cell; no test file is opened."""
     if not counts:
-        return _few_shot(dataset, seed, data)
+        return _few_shot(dataset, seed, data, shots)
     pool = _pool(dataset, data)
     rows = unbalanced_split(pool.labels, dict(counts), seed)
     train, dev = (
@@ -254,8 +274,37 @@ def load_split(
 
 
 @cache
-def _few_shot(dataset: str, seed: int, data: Path | None) -> tuple[LabelledData, LabelledData]:
-    return load_few_shot(dataset, data, SHOTS, seed)
+def _few_shot(
+    dataset: str, seed: int, data: Path | None, shots: int
+) -> tuple[LabelledData, LabelledData]:
+    return load_few_shot(dataset, data, shots, seed)
+
+
+@cache
+def source_data(sources: tuple[str, ...], seed: int, data: Path | None) -> LabelledData:
+    """The training examples of several data sets as one, whose classes keep their data set's name.
+
+    Each class has at most as many as in a usual split.
+    """
+    parts = [_some_of_each(_pool(name, data), seed) for name in sources]
+    examples, labels = Examples(()), []
+    for name, part in zip(sources, parts, strict=True):
+        if part.examples.is_pair:
+            raise CPTuningError(f"{name} has pairs of texts, and the others don't: leave it out.")
+        examples += part.examples
+        labels += [f"{name}: {label}" for label in part.labels]
+    return LabelledData(examples, labels)
+
+
+def _some_of_each(pool: LabelledData, seed: int) -> LabelledData:
+    sizes = Counter(pool.labels)
+    rows, _ = unbalanced_split(pool.labels, {c: min(SHOTS, n) for c, n in sizes.items()}, seed)
+    return pool.take(rows)
+
+
+def source_facts(sources: tuple[str, ...], seed: int, data: Path | None) -> dict[str, Any]:
+    """What records say of the data sets that a model was trained on before."""
+    return {"datasets": list(sources), **_facts(source_data(sources, seed, data))}
 
 
 @cache

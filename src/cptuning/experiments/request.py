@@ -75,7 +75,9 @@ class Request:
             raise CPTuningError(
                 f"There is no study {self.study!r}: use one of {', '.join(STUDIES)} or all."
             )
-        return list(STUDIES.values()) if self.study == "all" else [STUDIES[self.study]]
+        if self.study == "all":
+            return [study for study in STUDIES.values() if study.in_all]
+        return [STUDIES[self.study]]
 
 
 @dataclass(frozen=True)

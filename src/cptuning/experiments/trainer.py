@@ -4,6 +4,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -15,7 +16,7 @@ import numpy as np
 from cptuning.data import LabelledData, load_test
 from cptuning.errors import CPTuningError
 from cptuning.experiments.cells import Candidate, Cell, PlannedCell
-from cptuning.experiments.planning import data_hash, load_split
+from cptuning.experiments.planning import data_hash, load_split, source_data
 from cptuning.experiments.request import Request
 from cptuning.experiments.run_keys import key_of
 from cptuning.registry import classifier_class, make_classifier
@@ -57,6 +58,7 @@ class CandidateTrainer:
         self.name, self.device, self.data, self.precision = backbone, device, data, precision
         self._tests: dict[str, LabelledData] = {}
         self._searches: dict[str, dict[str, Any]] = {}
+        self._last_source: tuple[Any, TextClassifier] | None = None
 
     @classmethod
     def of(cls, request: Request) -> "CandidateTrainer":
@@ -120,7 +122,7 @@ class CandidateTrainer:
 
     def fit(self, cell: Cell, candidate: Candidate) -> TrainedCandidate:
         """Train on the cell's training examples and score on dev; the test set is not read."""
-        train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
+        train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data, cell.shots)
         memory = _PeakMemory(self._backbone)
         started = time.perf_counter()
         classifier = self.classifier(cell, candidate)
@@ -131,7 +133,10 @@ class CandidateTrainer:
             "hardware": hardware(self._backbone) | {"precision": self.precision},
         }
         try:
-            classifier.fit(train.examples, train.labels, dev.examples, dev.labels)
+            classifier.fit(
+                *(train.examples, train.labels, dev.examples, dev.labels),
+                init_from=self._source(cell, candidate),
+            )
             best = classifier.history_.best
             assert best is not None  # There is a dev set.
             record["dev"] = {"accuracy": best.accuracy, "log_loss": -best.negative_log_loss}
@@ -145,6 +150,26 @@ class CandidateTrainer:
         record["ended"] = round(time.time(), 3)
         record["peak_memory_mb"] = memory.read()
         return TrainedCandidate(record, classifier)
+
+    def _source(self, cell: Cell, candidate: Candidate) -> "TextClassifier | None":
+        """The model that a cell starts from: trained on other data sets, with the same parameters.
+
+        The last one is kept, for other numbers of examples of the same data set and split.
+        """
+        if not cell.sources:
+            return None
+        asked = cell.sources, cell.seed, repr(candidate.parameters)
+        if self._last_source is None or self._last_source[0] != asked:
+            data = source_data(cell.sources, cell.seed, self.data)
+            source = self.classifier(cell, candidate)
+            backbone = replace(
+                self._backbone,
+                model=deepcopy(self._backbone.model),
+                own_pooling=deepcopy(self._backbone.own_pooling),
+            )
+            source.set_params(backbone=backbone, validation="none")
+            self._last_source = asked, source.fit(data.examples, data.labels)
+        return self._last_source[1]
 
     def hold(self, trained: TrainedCandidate) -> None:
         """Keep the weights of what was just trained in memory while others are trained."""
@@ -177,7 +202,7 @@ class CandidateTrainer:
     def embeddings(self, cell: Cell, trained: TrainedCandidate) -> dict[str, Any]:
         """Embeddings and labels of the training examples and of some test examples."""
         trained.restore()
-        train, _ = load_split(cell.dataset, cell.seed, cell.counts, self.data)
+        train, _ = load_split(cell.dataset, cell.seed, cell.counts, self.data, cell.shots)
         test = self._test_data(cell.dataset)
         rows = subsample(len(test.labels), MOST_PICTURED)
         both = [train, LabelledData(test.examples.take(rows), [test.labels[i] for i in rows])]
@@ -191,7 +216,7 @@ class CandidateTrainer:
     def estimate_seconds(self, planned: PlannedCell) -> float:
         """How long a run of a cell takes on average, measured on two steps."""
         cell, first = planned.cell, planned.candidates[0]
-        train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data)
+        train, dev = load_split(cell.dataset, cell.seed, cell.counts, self.data, cell.shots)
 
         def seconds(parameters: dict[str, Any]) -> float:
             classifier = self.classifier(cell, replace(first, parameters=parameters))

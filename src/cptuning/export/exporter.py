@@ -19,6 +19,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
+from cptuning.inference.ranked_documents import RankingPredictor, SentenceEncoder
 from cptuning.inference.support import FloatArray
 from cptuning.prompting import Encoding, Layout, all_windows
 from cptuning.storage import ModelFacts, new_folder, write_common
@@ -60,16 +61,23 @@ def export_onnx(
     """
     wanted = as_path(folder, "folder")
     predictor = classifier.predictor_
+    if isinstance(predictor, RankingPredictor) and int8:
+        raise CPTuningError(
+            "A ranker can't be rounded to 8 bits: its order of close documents would change. "
+            "Export it without int8."
+        )
     if not isinstance(predictor, EmbeddingPredictor):
         raise CPTuningError(
             f"Only models of the method cp-tuning can be exported; this one is of the method "
             f"{classifier.method}."
         )
-    if isinstance(predictor.encoder, OnnxEncoder):
+    inner = predictor.encoder
+    inner = inner.encoder if isinstance(inner, SentenceEncoder) else inner
+    if isinstance(inner, OnnxEncoder):
         raise CPTuningError("This model is exported already: export the folder it came from.")
     from cptuning.export.precisions import Reference, float_graph, int8_graph, int16_graph
 
-    encoder = in_torch(predictor.encoder)
+    encoder = in_torch(inner)
     samples = calibration_samples(encoder.layout, predictor.support.examples)
     reference = Reference(encoder, samples)
     with new_folder(wanted) as place:

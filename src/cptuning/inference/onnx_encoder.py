@@ -52,7 +52,7 @@ class GraphEncoder:
         self, layout: Layout, session: Any, name: Path | str, views: Views | None = None
     ) -> None:
         self.layout = layout
-        self.views = views
+        self.views: Views | None = views
         self.threads = available_threads()
         self._name = name
         self._session = session

@@ -1,6 +1,7 @@
-"""The settings class of each method, without its estimator, its training or torch."""
+"""The settings classes of the methods and the ranker, without estimators, training or torch."""
 
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
+from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.methods.rival_settings import (
     LMBFFSettings,
     PETSettings,
@@ -18,4 +19,5 @@ SETTINGS: dict[str, type[TrainingSettings]] = {
     "lm-bff-tl": LMBFFSettings,
     "p-tuning": PTuningSettings,
     "warp": WARPSettings,
+    "ranking": RankingSettings,
 }

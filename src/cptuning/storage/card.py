@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cptuning.inference import SupportSet
+from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.storage.schema import SEARCH_FACTS, ModelFacts
 
 TEXTS_FILE = "support.jsonl"
@@ -45,6 +46,8 @@ def _of_descriptions(facts: dict[str, float] | None) -> list[tuple[str, str]]:
 
 def card(facts: ModelFacts, support: SupportSet | None, more: CardFacts) -> str:
     """The card as Markdown, with the hub's metadata."""
+    if isinstance(facts.settings, RankingSettings):
+        return _ranker_card(facts)
     training, settings = facts.training, facts.to_json()["settings"]
     held_out = training["held_out_accuracy"]
     measure = "Accuracy" if facts.label_sets is None else "Mean F1 of the label sets"
@@ -93,6 +96,53 @@ import cptuning
 classifier = cptuning.load("{more.hub_id or "this folder"}")
 classifier.predict(["a new text"])
 {explain}```
+
+## Settings
+
+| | |
+|---|---|
+{setting_rows}
+"""
+
+
+def ranking_rows(facts: ModelFacts) -> list[tuple[str, str]]:
+    """What distinguishes a ranker: its documents, and what judgements taught it."""
+    training = facts.training
+    held_out = training.get("held_out_kept_ndcg")
+    return [
+        ("Method", "ranking"),
+        ("Documents", str(len(facts.label_space))),
+        ("Judged queries", str(training.get("judged_queries", 0))),
+        ("Kept of what they taught", ", ".join(training.get("kept", [])) or "nothing"),
+        (
+            "nDCG@10 of judged queries, each left out",
+            "not measured" if held_out is None else f"{held_out:.3f}",
+        ),
+        ("Backbone", facts.backbone),
+        ("Seed", str(training["seed"])),
+        ("Versions", ", ".join(f"{p} {v}" for p, v in facts.versions.items())),
+    ]
+
+
+def _ranker_card(facts: ModelFacts) -> str:
+    table = "\n".join(f"| {name} | {value} |" for name, value in ranking_rows(facts))
+    settings = facts.to_json()["settings"].items()
+    setting_rows = "\n".join(f"| {name} | `{value}` |" for name, value in settings)
+    return f"""# A ranker of documents made with cptuning
+
+| | |
+|---|---|
+{table}
+
+The folder holds the documents themselves (`{TEXTS_FILE}`): share it only with those who may read
+them.
+
+```python
+import cptuning
+
+ranker = cptuning.load("this folder")
+ranker.rank("a query", top_k=10)
+```
 
 ## Settings
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -35,13 +35,18 @@ from cptuning.inference.closed_form import Flags
 from cptuning.inference.embedded_encoder import EmbeddedEncoder
 from cptuning.inference.onnx_encoder import EXACT_FILE, ONNX_FILE, OnnxEncoder
 from cptuning.inference.predictor import HEAD_FILE
+from cptuning.inference.ranked_documents import RankingPredictor, SentenceEncoder, load_judged
 from cptuning.methods.cp_tuning_settings import CPTuningSettings
+from cptuning.methods.ranking_settings import RankingSettings
 from cptuning.prompting import Layout
 from cptuning.storage.card import TEXTS_FILE, CardFacts, card
 from cptuning.storage.folders import new_folder, read_facts
 from cptuning.storage.model_hub import find_model
 from cptuning.storage.schema import FACTS_FILE, FORMAT, LayoutFacts, ModelFacts
 from cptuning.storage.tokenizer_check import check_tokenizer
+
+if TYPE_CHECKING:
+    from cptuning.backbone import TextEncoder
 
 _SUPPORT = "support.safetensors"
 _HELD_OUT = "held_out.safetensors"
@@ -100,6 +105,8 @@ def write_common(
             for text in support.examples:
                 told = None if text in (LEFT_OUT, (LEFT_OUT, LEFT_OUT)) else text
                 file.write(json.dumps(told, ensure_ascii=False) + "\n")
+    if isinstance(predictor, RankingPredictor):
+        predictor.save_judged(place)
     (place / "README.md").write_text(card(facts, support, card_facts or CardFacts()), "utf-8")
 
 
@@ -170,6 +177,8 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         _require_one_score_per_class(predictor)
         return predictor
     settings = facts.settings
+    if isinstance(settings, RankingSettings):
+        return _ranker(folder, facts, layout, settings, device)
     if not isinstance(settings, CPTuningSettings):
         raise ValueError(f"it is of the method {facts.method} and has no {HEAD_FILE}")
     support = _read_support(folder, layout.template.is_pair, facts.label_space)
@@ -197,6 +206,32 @@ def _predictor(folder: Path, facts: ModelFacts, device: str, trainable: bool) ->
         predictor = MultiLabelPredictor(**answering, calibration=calibration)
     _require_comparable(predictor)
     return predictor.with_added(read_added(folder))
+
+
+def _ranker(
+    folder: Path,
+    facts: ModelFacts,
+    layout: Layout,
+    settings: RankingSettings,
+    device: str,
+) -> RankingPredictor:
+    """A ranker's encoder is never trained: what judgements teach stands beside it."""
+    support = _read_support(folder, False, facts.label_space)
+    encoder = SentenceEncoder(_encoder(folder, layout, settings, device, trainable=False))
+    width = encoder.embed(Examples(("a",))).shape[1]
+    tuned, pair = load_judged(folder, width, settings.tuned_weight, settings.pair_weight)
+    predictor = RankingPredictor(
+        SentenceEncoder(encoder.encoder, tuned),
+        support.searched(settings.index),
+        facts.label_space,
+        inference="knn",
+        k=1,
+        temperature=facts.temperature,
+        pair=pair,
+        rerank=settings.rerank,
+    )
+    _require_comparable(predictor)
+    return predictor
 
 
 def _require_one_score_per_class(predictor: Predictor) -> None:
@@ -290,9 +325,12 @@ def _examples(texts: list[Any], pair: bool) -> Examples:
     return Examples(tuple(a for a, _ in texts), tuple(b for _, b in texts))
 
 
+_Settings = CPTuningSettings | RankingSettings
+
+
 def _encoder(
-    folder: Path, layout: Layout, settings: CPTuningSettings, device: str, trainable: bool
-) -> Encoder:
+    folder: Path, layout: Layout, settings: _Settings, device: str, trainable: bool
+) -> "EmbeddedEncoder | OnnxEncoder | TextEncoder":
     if (folder / ONNX_FILE).exists():
         return _onnx_encoder(folder / ONNX_FILE, layout, settings)
     needs_torch = device not in ("auto", "cpu") or (trainable and _has_torch())
@@ -308,7 +346,7 @@ def _encoder(
     )
 
 
-def _is_embedded(folder: Path, settings: CPTuningSettings) -> bool:
+def _is_embedded(folder: Path, settings: _Settings) -> bool:
     """Whether the package's graph computes what the model reads."""
     is_read = settings.features == "head" and settings.pooling in ("auto", "mask")
     return is_read and has_embedded_architecture(folder / BACKBONE_FOLDER)
@@ -323,7 +361,7 @@ def _has_torch() -> bool:
     return True
 
 
-def _onnx_encoder(path: Path, layout: Layout, settings: CPTuningSettings) -> OnnxEncoder:
+def _onnx_encoder(path: Path, layout: Layout, settings: _Settings) -> OnnxEncoder:
     """An exported graph, and how what it gives is joined, if it is not."""
     if not (path.parent / VIEWS_FILE).exists():
         return OnnxEncoder(layout, path)

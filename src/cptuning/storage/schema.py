@@ -403,7 +403,7 @@ def settings_from_json(
     unknown = sorted(set(stored) - names)
     if unknown:
         raise CPTuningError(f"there is no setting {_shown(unknown[0])}")
-    if "pooling" in names:
+    if "sentence_weight" in names:
         # Models from before these settings read no other place.
         stored = {"pooling": "mask", "sentence_weight": None, **stored}
     stored = {"most_steps": MOST_STEPS, **stored}  # As it was for all.

@@ -6,13 +6,14 @@ import gradio as gr
 
 from cptuning.app import views
 from cptuning.app.components import heading, html_block
+from cptuning.app.editor import ExampleEditor
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
 from cptuning.app.user_examples import Text, parse_pasted
 from cptuning.errors import CPTuningError
 
 
-def build(wiring: PageWiring) -> None:
+def build(wiring: PageWiring, editor: ExampleEditor) -> None:
     """Create the components and connect their events."""
     asked = gr.State(None)
     with gr.Row():
@@ -24,6 +25,7 @@ def build(wiring: PageWiring) -> None:
             answer = html_block(
                 views.note("Type a text to see its label here."), elem_id="answer", min_height=160
             )
+            learned = editor.block(elem_id="learned")
     with gr.Row():
         with gr.Column():
             heading("Not right?")
@@ -48,34 +50,41 @@ def build(wiring: PageWiring) -> None:
     wiring.bind(second, lambda session: gr.update(visible=session.is_pair))
     wiring.bind(right, lambda session: gr.update(choices=session.labels))
     for trigger in (ask.click, first.submit, second.submit):
-        wiring.on(trigger, _ask, [first, second], [answer, asked])
-    wiring.on(teach.click, _teach, [asked, right], [answer, right])
-    wiring.on(add.click, _add_class, [name, texts, asked], [name, texts, answer])
+        wiring.on(trigger, _ask, [first, second], [answer, asked, learned])
+    wiring.on(teach.click, _teach, [asked, right], [answer, right, learned])
+    wiring.on(add.click, _add_class, [name, texts, asked], [name, texts, answer, learned])
+    editor.after(learned, _again, [asked], [answer, learned])
 
 
-def _ask(session: Session, first: str, second: str) -> tuple[str, Any]:
+def _ask(session: Session, first: str, second: str) -> tuple[str, Any, str]:
     answer = session.answer(first, second)
-    return views.answer_view(answer), answer.text
+    return views.answer_view(answer), answer.text, ""
 
 
-def _teach(session: Session, asked: Any, label: str | None) -> tuple[str, Any]:
+def _teach(session: Session, asked: Any, label: str | None) -> tuple[str, Any, str]:
     if asked is None:
         raise CPTuningError("Classify a text first.")
-    session.teach(asked, label or "")
-    return _answer_again(session, asked) + views.note("Learned.", "good"), gr.update(value=None)
+    name = (label or "").strip()
+    session.teach(asked, name)
+    return _answer(session, asked), gr.update(value=None), views.learned_view(session, name)
 
 
-def _add_class(session: Session, name: str, texts: str, asked: Any) -> tuple[str, str, str]:
+def _add_class(session: Session, name: str, texts: str, asked: Any) -> tuple[str, str, Any, str]:
     session.model()
     label = name.strip()
     if not label:
         raise CPTuningError("Enter a name for the class.")
     lines = [line for line in texts.splitlines() if line.strip()]
     session.add(parse_pasted("\n".join(f"{line}\t{label}" for line in lines)))
-    again = "" if asked is None else _answer_again(session, asked)
-    return "", "", again + views.note(f"The model knows {label} now.", "good")
+    again = gr.skip() if asked is None else _answer(session, asked)
+    return "", "", again, views.learned_view(session, label)
 
 
-def _answer_again(session: Session, asked: Text) -> str:
+def _again(session: Session, asked: Any) -> tuple[Any, str]:
+    """What was asked, after two names were made one class."""
+    return gr.skip() if asked is None else _answer(session, asked), ""
+
+
+def _answer(session: Session, asked: Text) -> str:
     first, second = (asked, "") if isinstance(asked, str) else asked
     return views.answer_view(session.answer(first, second))

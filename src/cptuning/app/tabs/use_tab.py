@@ -6,13 +6,14 @@ import gradio as gr
 
 from cptuning.app import downloads, views
 from cptuning.app.components import heading, html_block
+from cptuning.app.editor import ExampleEditor
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
 from cptuning.app.table_upload import TableUpload
 from cptuning.app.user_examples import TableColumns
 
 
-def build(wiring: PageWiring) -> None:
+def build(wiring: PageWiring, editor: ExampleEditor) -> None:
     """Create the components and connect their events."""
     with gr.Row():
         with gr.Column():
@@ -36,7 +37,11 @@ def build(wiring: PageWiring) -> None:
             taken = gr.File(label="Download", visible=False, elem_id="taken")
         with gr.Column():
             code = gr.Code(
-                label="Python code", language="python", interactive=False, elem_id="code"
+                label="Python code",
+                language="python",
+                interactive=False,
+                wrap_lines=True,
+                elem_id="code",
             )
     wiring.bind(code, downloads.python_code)
     file.connect(wiring, _classify, results=[rows, classified])

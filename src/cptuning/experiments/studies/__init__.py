@@ -1,4 +1,4 @@
-"""The paper's studies by name, and one of our own; each has a module of its own."""
+"""The paper's studies by name, and two of our own; each has a module of its own."""
 
 from collections.abc import Iterable
 
@@ -11,6 +11,7 @@ from cptuning.experiments.studies.main import MAIN, METHOD_ROWS, PAPER_METHODS
 from cptuning.experiments.studies.prompts import PROMPTS
 from cptuning.experiments.studies.selection import SELECTION
 from cptuning.experiments.studies.study import Row, Study
+from cptuning.experiments.studies.transfer import TRANSFER
 from cptuning.experiments.studies.tsne import TSNE
 from cptuning.experiments.studies.unbalanced import UNBALANCED
 
@@ -28,6 +29,7 @@ STUDIES: dict[str, Study] = {
         TSNE,
         INFERENCE,
         SELECTION,
+        TRANSFER,
     )
 }
 

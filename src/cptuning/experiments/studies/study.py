@@ -19,6 +19,10 @@ class Row:
     method: str
     changes: dict[str, Any] = field(default_factory=dict)
     variant: str = ""
+    shots: int = 16
+    """How many training examples of each class there are."""
+    transfers: bool = False
+    """Whether it starts from a model that was trained on the study's other data sets."""
 
 
 def rows_of_methods(rows: list[Row], methods: Sequence[str]) -> list[Row]:
@@ -44,6 +48,12 @@ class Study:
     datasets: tuple[str, ...] = PILOT
     choose_rows: Callable[[list[Row], Sequence[str]], list[Row]] = rows_of_methods
     """Those rows that ``--methods`` names."""
+    in_all: bool = True
+    """Whether "all" includes it; not if it needs other data sets than the paper's."""
+    own_rate: bool = False
+    """Every row has the learning rate and the batch size of its preset: dev chooses the step."""
+    fast_datasets: tuple[str, ...] = ()
+    """The data sets of the fast version, if not all."""
     rates_only: bool = False
     """Dev chooses the learning rate alone: the batch size is the study's, or 16."""
     unbalanced: tuple[int, int] | None = None
