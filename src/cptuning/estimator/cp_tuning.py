@@ -13,7 +13,7 @@ from cptuning.data import Examples, LabelDescriptions, LabelSpace, MultiLabelSpa
 from cptuning.data.weights import as_class_prior
 from cptuning.errors import CPTuningError
 from cptuning.estimator.base import TextClassifier
-from cptuning.estimator.parameters import described
+from cptuning.estimator.parameters import ATTRIBUTES, described
 from cptuning.inference import (
     UNKNOWN,
     EmbeddingPredictor,
@@ -81,6 +81,13 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
     learner = "cptuning.methods.cp_tuning:CPTuning"
     settings_class = CPTuningSettings
     presets = PRESETS
+    attributes: ClassVar[dict[str, tuple[str, str]]] = ATTRIBUTES | {
+        "rejection_": (
+            "Rejection or None",
+            'What ``unknown_threshold="error<=SHARE"`` found: the threshold, and how many held-out '
+            "examples it answers, right and wrong.",
+        ),
+    }
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = TextClassifier.own_parameters | {
         "unknown_threshold": (
             "float, 'auto', 'error<=SHARE' or None",

@@ -69,7 +69,7 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
 }
 _POSITIONAL = ("backbone", "preset", "random_state")
 
-_ATTRIBUTES = {
+ATTRIBUTES = {
     "classes_": ("ndarray", "The classes, in the order of the columns of ``predict_proba``."),
     "n_features_in_": ("int", "How many texts an example has: 1, or 2 for pairs."),
     "settings_": ("TrainingSettings", "The settings of the fit: the preset's, and those given."),
@@ -132,7 +132,7 @@ def described(cls: type[C]) -> type[C]:
         lines += [f"{parameter.name} : {kind}, default={parameter.default!r}"]
         lines += _indented(description)
     lines += ["", "Attributes", "----------"]
-    for name, (kind, description) in (cls.attributes or _ATTRIBUTES).items():
+    for name, (kind, description) in (cls.attributes or ATTRIBUTES).items():
         lines += [f"{name} : {kind}"]
         lines += _indented(description)
     cls.__doc__ = "\n".join([*lines, "", f"{title}{examples}", ""])
