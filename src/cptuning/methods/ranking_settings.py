@@ -21,8 +21,8 @@ class RankingSettings(TrainingSettings):
     )
     # The tuned view
     margin: float = setting(
-        "The margin m: the similarity of a query and a document that answers it should be above "
-        "1 - m, that of others below m.",
+        "The margin m: a query's similarity to its answers should be above 1 - m, and that to "
+        "other documents below m.",
         least=0,
     )
     tau_n: float = setting("The temperature τn of negative pairs.", above=0)
