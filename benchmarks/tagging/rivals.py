@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import sklearn_crfsuite
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -24,6 +23,8 @@ Found = list[list[WordSpan]]
 
 def crf(train_sentences: TaggedSentences, test: Sequence[Sentence]) -> Found:
     """A CRF with the usual features, as in the tutorial of sklearn-crfsuite."""
+    import sklearn_crfsuite  # Only this rival needs it.
+
     model = sklearn_crfsuite.CRF(
         algorithm="lbfgs", c1=0.1, c2=0.1, max_iterations=100, all_possible_transitions=True
     )

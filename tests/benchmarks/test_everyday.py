@@ -3,8 +3,10 @@
 import gzip
 import importlib
 import json
+import os
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +18,11 @@ from benchmarks.everyday.data import PUBLISHED, Task, load_task, stratified_rows
 from benchmarks.everyday.encoders import CachedEncoder, SentenceEncoder, weights_hash
 from benchmarks.everyday.rows import ROWS, Places, Row
 from cptuning.errors import CPTuningError
+from cptuning.files.journal import Journal
 
 everyday = importlib.import_module("benchmarks.everyday.__main__")
 
+SHIPPED = Path(__file__).parents[2] / everyday.RECORDS
 SIZES = {"praise": 40, "blame": 30, "rare": 5}
 WORDS = {"praise": "great good loved", "blame": "dull terrible boring", "rare": "train noon red"}
 
@@ -271,6 +275,17 @@ def test_setfit_makes_the_steps_that_it_has_time_for(encoder, monkeypatch):
     assert rows.setfit(data, encoder, seed=13).facts["steps"] == 4
 
 
+@pytest.mark.skipif("CPTUNING_DATA" not in os.environ, reason="CPTUNING_DATA is not set")
+@pytest.mark.parametrize("kind", ["default", "instant"])
+def test_the_shipped_runs_are_those_of_today_s_settings(kind):
+    """A setting that is added changes no run: see ``experiments/run_keys.py``."""
+    task = Task("TREC", 8, 13)
+    data = load_task(task)
+    key = {"set": "TREC", "shots": 8, "split": 13, "data": data.digest}
+    key |= Row(kind, "embedded").key(data, Places({}, None))
+    assert any(key.items() <= record.items() for record in Journal(SHIPPED).entries(dict))
+
+
 @pytest.mark.usefixtures("toys")
 def test_other_settings_make_another_run(monkeypatch):
     data = load_task(Task("TREC", 8, 13))
@@ -279,8 +294,8 @@ def test_other_settings_make_another_run(monkeypatch):
     monkeypatch.setattr(
         rows.CPTuningClassifier,
         "settings_for",
-        lambda self, examples, classes, whole=rows.CPTuningClassifier.settings_for: whole(
-            type(self)(preset="paper"), examples, classes
+        lambda self, *given, whole=rows.CPTuningClassifier.settings_for, **more: whole(
+            type(self)(preset="paper"), *given, **more
         ),
     )
     assert Row("default", "embedded").key(data, Places({}, None)) != key

@@ -53,7 +53,7 @@ def test_the_curve_can_be_written(curve, tmp_path, name, start):
 def test_ctrl_c_shows_what_was_measured(curve, monkeypatch):
     from cptuning.estimator import CPTuningClassifier
 
-    fit, calls = CPTuningClassifier.fit, []
+    fit, calls = CPTuningClassifier.fit_prepared, []
 
     def interrupted(self, *arguments, **options):
         calls.append(self)
@@ -61,7 +61,7 @@ def test_ctrl_c_shows_what_was_measured(curve, monkeypatch):
             raise KeyboardInterrupt
         return fit(self, *arguments, **options)
 
-    monkeypatch.setattr(CPTuningClassifier, "fit", interrupted)
+    monkeypatch.setattr(CPTuningClassifier, "fit_prepared", interrupted)
     result = curve("--json", "--sizes", "1,2")
     answer = json.loads(result.stdout)
     assert result.exit_code == 130

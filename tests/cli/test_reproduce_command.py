@@ -69,7 +69,10 @@ def test_the_embedded_backbone_is_prompted_though_it_has_a_sentence_view(reprodu
     ("words", "sentence"),
     [
         (("maine",), "error: There is no study 'maine': use one of main,"),
-        (("main", "--seeds", "x"), "error: --seeds is 'x': give whole numbers, such as 13,21."),
+        (
+            ("main", "--seeds", "x"),
+            "error: --seeds is 'x': give whole numbers from 0 to 4294967295, such as 13,21.",
+        ),
         (("main", "--steps", "few"), "error: --steps is 'few': give a whole number."),
         (("main", "--methods", "gpt"), "error: There is no method 'gpt'"),
         (("main", "--runner", "slurm"), "error: There is no runner 'slurm'"),

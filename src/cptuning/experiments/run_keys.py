@@ -91,6 +91,7 @@ CHANGES: tuple[SettingsChange, ...] = (
     AddedSetting("most_steps", neutral=1000),
     AddedSetting("long_texts", neutral="truncate"),
     AddedSetting("most_windows", neutral=32),  # It means nothing where texts are truncated.
+    AddedSetting("description_weight", neutral=None),
 )
 
 
