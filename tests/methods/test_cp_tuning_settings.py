@@ -47,7 +47,7 @@ def test_every_setting_is_a_parameter_of_the_classifier():
     ("change", "sentence"),
     [
         ({"margin": -0.1}, "margin is -0.1: it must be at least 0."),
-        ({"margin": float("nan")}, "margin is nan: it must be at least 0."),
+        ({"margin": float("nan")}, "margin is nan: it must be a finite number."),
         ({"tau_n": 0}, "tau_n is 0: it must be above 0."),
         ({"contrastive_weight": 1.5}, "contrastive_weight is 1.5: it must be between 0 and 1."),
         ({"batch_size": 1}, "batch_size is 1: it must be at least 2."),

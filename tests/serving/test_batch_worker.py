@@ -19,8 +19,9 @@ class Lengths:
 
     label_space = LabelSpace(("short", "long"))
 
-    def reasons(self, embeddings, labels, k):
-        return [Reasons([Evidence("like it", "short", float(row[0]))] * k) for row in embeddings]
+    def explained(self, examples, answered, k):
+        evidence = [Evidence("like it", "short", float(row[0])) for row in answered.embeddings]
+        return [Reasons([one] * k) for one in evidence]
 
 
 class FakeModel:
