@@ -454,7 +454,7 @@ SECTIONS: dict[str, list[Case]] = {
         folder("`cptuning.json` is too large", holding("cptuning.json", b" " * 16_000_001), "is damaged (it is too large): save the model again."),
         folder("`cptuning.json` holds NaN", facts("temperature", float("nan")), "is damaged (it holds NaN, which is not JSON): save the model again."),
         folder("a newer version wrote it", facts("format", 99), "was written by a newer cptuning (format 99, this one reads up to 2): pip install --upgrade cptuning."),
-        folder("a format that is no number", facts("format", "two"), "is damaged (its format is not a whole number): save the model again."),
+        folder("a format that is not a number", facts("format", "two"), "is damaged (its format is not a whole number): save the model again."),
         folder("a format of 0", facts("format", 0), "is damaged (its format is not a whole number): save the model again."),
         *(
             folder(f"no `{name}`", without(name), "is missing")
@@ -570,7 +570,7 @@ SECTIONS: dict[str, list[Case]] = {
         python("CPTuningClassifier(class_prior='a').fit(texts, labels)", "class_prior is 'a': give a dictionary from labels to shares, or 2 numbers, one for each class."),
         python("CPTuningClassifier(unknown_threshold='far').fit(texts, labels)", "unknown_threshold is 'far': give a similarity, a number, \"auto\", a target such as \"error<=0.05\", or None."),
         python("CPTuningClassifier(unknown_threshold='error<=0.1', class_prior=[0.5, 0.5]).fit(texts, labels)", "A target for unknown_threshold is met on texts like the examples, and class_prior says that the texts are others: leave one of them out."),
-        python("CPTuningClassifier(ordinal=True).fit(texts, ['low', 'high'])", "is no number: give ordinal the labels from the least to the greatest."),
+        python("CPTuningClassifier(ordinal=True).fit(texts, ['low', 'high'])", "is not a number: give ordinal the labels from the least to the greatest."),
         python("CPTuningClassifier(ordinal=['a']).fit(texts, ['a', 'b'])", "ordinal has no place for the label 'b': name each one once."),
         python("CPTuningClassifier(ordinal='high').fit(texts, labels)", "ordinal is 'high': give True, or the labels from the least to the greatest."),
         python("CPTuningClassifier(long_texts='middle').fit(texts, labels)", "long_texts is 'middle': choose one of 'truncate', 'windows'."),

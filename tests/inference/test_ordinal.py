@@ -65,7 +65,7 @@ def test_the_order_is_that_of_the_numbers_or_of_the_list(ordinal, classes, order
 @pytest.mark.parametrize(
     ("ordinal", "sentence"),
     [
-        (True, "The label 'a' is no number"),
+        (True, "The label 'a' is not a number"),
         (["a"], "no place for the label 'b'"),
         (["a", "b", "a"], "several places for the label 'a'"),
         (["a", "b", "c"], "names 'c', which no example has"),

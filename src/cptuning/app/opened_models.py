@@ -44,7 +44,9 @@ def unpack(archive: Path, folder: Path) -> None:
         with zipfile.ZipFile(archive) as file:
             infos = [info for info in file.infolist() if not info.is_dir()]
             if len(infos) > _MOST_FILES:
-                raise CPTuningError(f"{name} holds more than {_MOST_FILES} files: it is no model.")
+                raise CPTuningError(
+                    f"{name} holds more than {_MOST_FILES} files: it is not a model."
+                )
             parts = {info: _parts(info, name) for info in infos}
             facts = [path for path in parts.values() if path[-1] == FACTS_FILE]
             if not facts:
@@ -69,8 +71,8 @@ def _parts(info: zipfile.ZipInfo, name: str) -> tuple[str, ...]:
     leads_out = path.is_absolute() or ".." in path.parts or not path.parts
     if is_link or leads_out or any(sign in info.filename for sign in ("\\", ":", "\0")):
         raise CPTuningError(
-            f"{name} holds {info.filename[:80]!r}, which leads out of its folder: it is no model "
-            "that was downloaded from this page."
+            f"{name} holds {info.filename[:80]!r}, which leads out of its folder: it is not a "
+            "model that was downloaded from this page."
         )
     return path.parts
 

@@ -27,7 +27,7 @@ def order_of(ordinal: Any, label_space: LabelSpace) -> Order | None:
     >>> order_of(True, LabelSpace(("low", "high")))
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: The label 'low' is no number: give ordinal the labels from the
+    cptuning.errors.CPTuningError: The label 'low' is not a number: give ordinal the labels from the
     least to the greatest.
     """
     if ordinal is None or ordinal is False:
@@ -112,7 +112,7 @@ def mean_distance(
 def _value(label: Hashable) -> float:
     if not _is_number(label):
         raise CPTuningError(
-            f"The label {label!r} is no number: give ordinal the labels from the least to the "
+            f"The label {label!r} is not a number: give ordinal the labels from the least to the "
             "greatest."
         )
     return float(label)  # type: ignore[arg-type]
