@@ -46,7 +46,7 @@ class MarkedText:
 
 
 @dataclass(frozen=True)
-class _Before:
+class _TextsBefore:
     done: str
     texts: tuple[MarkedText, ...]
     types: tuple[str, ...]
@@ -83,7 +83,7 @@ class SpanWorkspace:
         self.job: BackgroundJob[bool] | None = None
         self._guesses: dict[Sentence, tuple[FoundSpan, ...]] = {}
         self._learned: TaggedSentences | None = None
-        self._past: list[_Before] = []
+        self._past: list[_TextsBefore] = []
 
     # The texts.
 
@@ -226,7 +226,7 @@ class SpanWorkspace:
                 self.page = min(self.page, self.last_page)
 
     def _remember(self, done: str) -> None:
-        self._past = [*self._past, _Before(done, self.texts, self.types)][-_MOST_UNDONE:]
+        self._past = [*self._past, _TextsBefore(done, self.texts, self.types)][-_MOST_UNDONE:]
 
     # The pages of the list.
 
