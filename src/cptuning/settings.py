@@ -35,7 +35,7 @@ class TrainingSettings:
     """What the input looks like, and how long, how fast and on what batches to train."""
 
     template: str = setting(
-        "The prompt around a text {a} or a pair {a}, {b}; the model answers at its [MASK] or [CLS]."
+        "The prompt around a text {a} or a pair {a}, {b}; the model answers at [MASK] or [CLS]."
     )
     max_length: int = setting("The longest input in tokens; longer texts are cut.", least=8)
     optimizer: Literal["adam", "adamw"] = setting("The optimiser.")

@@ -42,7 +42,7 @@ class CPTuningSettings(TrainingSettings):
         most=1,
     )
     mlm_rate: float = setting(
-        "The share of the text's tokens that is hidden for the masked-LM loss.", least=0, most=1
+        "The share of the text's tokens that is masked for the masked-LM loss.", least=0, most=1
     )
     features: Literal["head", "hidden"] = setting(
         'What is compared: the input of the masked-LM decoder ("head", the paper\'s) or the last '
@@ -56,7 +56,7 @@ class CPTuningSettings(TrainingSettings):
         "embedded backbone both its views, at the mask and of the text's tokens."
     )
     sentence_weight: float | None = setting(
-        "The weight of the sentence view beside the mask view, of a backbone that has both; 0 "
+        "The weight of the sentence view relative to the mask view, if the backbone has both; 0 "
         "leaves it out, None chooses it by leave-one-out answers to the training examples.",
         least=0,
         most=100,
@@ -85,7 +85,7 @@ class CPTuningSettings(TrainingSettings):
         default="exact",
     )
     description_weight: float | None = setting(
-        "What a description of a label counts beside an example, for a class that has examples; 0 "
+        "The weight of a label's description relative to an example, for a class that has examples; 0 "
         "leaves descriptions out, None chooses it by leave-one-out answers to the training "
         "examples.",
         least=0,
@@ -111,7 +111,7 @@ class CPTuningSettings(TrainingSettings):
         default="truncate",
     )
     most_windows: int = setting(
-        "The most windows that a long text is read in; what is behind them is not read.",
+        "The maximum number of windows of a long text; anything after them is not read.",
         least=1,
         most=1024,
         default=32,

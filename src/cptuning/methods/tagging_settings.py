@@ -25,7 +25,7 @@ class TaggerSettings(TrainingSettings):
         'spans in training sentences that are left out ("auto").'
     )
     shape_weight: float | None = setting(
-        "What the writing of words, such as capitals and digits, counts beside their vectors; None "
+        "The weight of the spelling of words, such as capitals and digits, relative to their vectors; None "
         "chooses it by sentences that are left out.",
         least=0,
         most=100,
