@@ -10,9 +10,9 @@ from tests.cli.bad_inputs import SECTIONS, Case  # noqa: E402
 
 _HEAD = """# Error messages
 
-One sentence says what is wrong, where, and what to do. A command exits with code 2, a function raises
-`cptuning.errors.CPTuningError` (a `ValueError`), and the service responds with a 4xx status and
-`{"error": "one sentence"}`. Nothing is left half-written, and existing files are not changed.
+One sentence says what is wrong, where, and what to do. A command exits with code 2, a function
+raises `cptuning.errors.CPTuningError` (a `ValueError`), and the service responds with a 4xx status
+and `{"error": "one sentence"}`. Nothing is left half-written, and existing files are not changed.
 
 The tables list the cases that `tests/cli/test_bad_inputs.py` checks, with the part of the message
 that does not depend on file names. `python docs/make_errors_page.py` generates this page from the

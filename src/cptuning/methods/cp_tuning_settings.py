@@ -85,8 +85,8 @@ class CPTuningSettings(TrainingSettings):
         default="exact",
     )
     description_weight: float | None = setting(
-        "The weight of a label's description relative to an example, for a class that has examples; 0 "
-        "leaves descriptions out, None chooses it by leave-one-out answers to the training "
+        "The weight of a label's description relative to an example, for a class that has examples; "
+        "0 leaves descriptions out, None chooses it by leave-one-out answers to the training "
         "examples.",
         least=0,
         most=100,

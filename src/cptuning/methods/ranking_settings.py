@@ -36,8 +36,8 @@ class RankingSettings(TrainingSettings):
         least=1,
     )
     tuned_weight: float = setting(
-        "The weight w of the tuned view relative to the sentence view, if it is kept: the similarity is "
-        "(s + w² t) / (1 + w²) with the similarities s and t of the two.",
+        "The weight w of the tuned view relative to the sentence view, if it is kept: the "
+        "similarity is (s + w² t) / (1 + w²) with the similarities s and t of the two.",
         above=0,
         most=100,
     )

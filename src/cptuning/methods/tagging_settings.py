@@ -25,8 +25,8 @@ class TaggerSettings(TrainingSettings):
         'spans in training sentences that are left out ("auto").'
     )
     shape_weight: float | None = setting(
-        "The weight of the spelling of words, such as capitals and digits, relative to their vectors; None "
-        "chooses it by sentences that are left out.",
+        "The weight of the spelling of words, such as capitals and digits, relative to their "
+        "vectors; None chooses it by held-out sentences.",
         least=0,
         most=100,
     )
