@@ -85,7 +85,7 @@ class CPTuningSettings(TrainingSettings):
         default="exact",
     )
     description_weight: float | None = setting(
-        "The weight of a label's description relative to an example, for a class that has examples; "
+        "The weight of a label's description relative to an example, for a class with examples; "
         "0 leaves descriptions out, None chooses it by leave-one-out answers to the training "
         "examples.",
         least=0,
