@@ -276,7 +276,7 @@ SECTIONS: dict[str, list[Case]] = {
         file("a label column and label columns", "t.csv", SETS, "--label is for one column of labels, and --label-columns for one column per label: give one of them.", "--label label --label-columns x,y"),
         file("a label column that is named twice", "t.csv", FLAGS, "--label-columns is 'x,x': name each label's column once, separated by commas.", "--label-columns x,x"),
         file("a label column that is not there", "t.csv", FLAGS, "has no column 'z' (its columns are 'text', 'x', 'y'): name the right one with --label-columns.", "--label-columns x,z"),
-        file("a label column with something else than 0 and 1", "t.csv", FLAGS + "c,2,0\n", "line 4: the label column 'x' has '2', write 1 for a text that has the label and 0 for one that does not.", "--label-columns x,y"),
+        file("a label column with values other than 0 and 1", "t.csv", FLAGS + "c,2,0\n", "line 4: the label column 'x' has '2', write 1 for a text that has the label and 0 for one that does not.", "--label-columns x,y"),
         file("lists of labels, of which none has any", "t.jsonl", jsonl({"text": "a", "label": []}), "No text has a label: give at least one text a label."),
         file("a list of labels with a number in it", "t.jsonl", jsonl({"text": "a", "label": ["x", 3]}), "line 1: the label 3 is of type int, those before it are of type str: use one type for all labels."),
         file("a list of labels with an empty one", "t.jsonl", jsonl({"text": "a", "label": ["x", " "]}), "line 1: a label of the list is empty, use texts or numbers."),

@@ -441,7 +441,7 @@ def test_what_goes_wrong_is_one_sentence(hub, model, run, tmp_path):  # noqa: F8
     new.write_text("text\nhello\n")
     for words, said in [
         (("predict", "org/films", new), "there is no such model, or it is private"),
-        (("push", model, "films"), "is no name on the hub"),
+        (("push", model, "films"), "is not a name on the hub"),
         (("push", model, "org/films"), "hf auth login"),
         (("add", "org/films", new), "There is no model folder"),
     ]:
