@@ -40,7 +40,11 @@ data = LabelledExamples(Examples(GOOD + BAD), np.array([0] * 6 + [1] * 6))
 more = Examples(("the red train", "yes or no ?", "how would i start", "a few years later"))
 split = Split(data, dev=data, unlabeled=more)
 labels = LabelSpace(("good", "bad"))
-learner = CPTuning(Training(load_backbone(folder), settings, labels, split, processes, seed=2))
+learner = CPTuning(
+    Training(
+        load_backbone(folder), settings, labels, split, processes, seed=2, precision="float32"
+    )
+)
 task = learner.task(split, EvaluationLog())
 model = task.objective.train()
 if processes.count > 1:
@@ -76,7 +80,7 @@ folder, method, output = sys.argv[1:4]
 more = {} if method == "fine-tuning" else {"label_words": {"good": "great", "bad": "dull"}}
 classifier = make_classifier(
     method, backbone=folder, steps=3, batch_size=8, learning_rate=1e-3, validation="none",
-    verbose=False, **more,
+    verbose=False, precision="float32", **more,
 )
 texts = GOOD + BAD
 classifier.fit(texts, ["good"] * 6 + ["bad"] * 6, unlabeled=texts)
@@ -106,7 +110,7 @@ settings = dict(word.split("=") for word in settings.split(","))
 settings = {n: float(v) if "." in v else int(v) for n, v in settings.items()}
 classifier = CPTuningClassifier(
     folder, steps=4, evaluate_every=2, batch_size=8, mlm_rate=0.4, learning_rate=1e-3,
-    verbose=False, **settings,
+    verbose=False, precision="float32", **settings,
 )
 texts, labels = GOOD + BAD, ["good"] * 6 + ["bad"] * 6
 classifier.fit(texts, labels, X_dev=texts, y_dev=labels)

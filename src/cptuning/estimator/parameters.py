@@ -46,7 +46,7 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
     "precision": (
         "{'auto', 'float32', 'bfloat16'}",
         "auto",
-        'The precision of the training; "auto" is bfloat16 on a GPU that supports it.',
+        'The precision of the training; "auto" is bfloat16 on a GPU or CPU that supports it.',
     ),
     "verbose": (
         "bool",

@@ -260,10 +260,18 @@ def _optimizer(
 
 
 def _autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    wanted = precision == "bfloat16" or (
-        precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
-    )
+    wanted = precision == "bfloat16" or (precision == "auto" and _has_bfloat16(device))
     return torch.autocast(device.type, dtype=torch.bfloat16) if wanted else nullcontext()
+
+
+def _has_bfloat16(device: torch.device) -> bool:
+    """Whether the device multiplies in bfloat16 by itself; to emulate it takes longer."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    if device.type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
+        return False
+    found = torch.cpu.get_capabilities()
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
 
 
 def _draw_from(seed: int, device: torch.device) -> None:
