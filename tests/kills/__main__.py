@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from tests.kills.processes import Running, preload
 from tests.kills.scenarios import SCENARIOS, contents, copied, prepare
 from tests.kills.servers import SERVERS
+from tests.last_runs import record
 
 
 class Trial:
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--only", action="append", choices=[*SCENARIOS, *SERVERS])
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--record", action="store_true", help="for docs/promises.md")
     given = parser.parse_args()
     seed = random.randrange(2**32) if given.seed is None else given.seed
     chance = random.Random(seed)
@@ -100,11 +102,15 @@ def main() -> None:
     names = given.only or [*SCENARIOS, *SERVERS]
     needs_torch = any(SCENARIOS[name].needs_backbone for name in names if name in SCENARIOS)
     preload(needs_torch, with_page="app" in names)
+    said = []
     for name in names:
         with TemporaryDirectory() as root:
             trial = SERVERS[name](Path(root)) if name in SERVERS else Trial(name, Path(root))
             killed = sum(trial.kill_once(number, chance) for number in range(given.runs))
-        print(f"{name}: {given.runs} runs, {killed} killed before their end, all whole", flush=True)
+        said.append(f"{name}: {given.runs} runs, {killed} killed before their end, all whole")
+        print(said[-1], flush=True)
+        if given.record:
+            record("kills", f"python -m tests.kills --runs {given.runs} --seed {seed}", said)
 
 
 if __name__ == "__main__":
