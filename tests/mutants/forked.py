@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +27,8 @@ def preload() -> None:
     import transformers.models.roberta.modeling_roberta  # noqa: F401
     import typer.testing  # noqa: F401
 
+    for plugin in entry_points(group="pytest11"):
+        plugin.load()
     assert "cptuning" not in sys.modules
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from cptuning.errors import CPTuningError
-from cptuning.files.atomic import restore, whole_folder
+from cptuning.files.atomic import require_writable, restore, whole_folder
 from cptuning.files.places import cached_file
 from cptuning.input_limits import LARGEST_MODEL
 from cptuning.storage.schema import FACTS_FILE, FORMAT, TAGGER, ModelFacts
@@ -138,10 +138,7 @@ def check_place(folder: Path) -> None:
         _require_free(folder)
         place = _place(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
-        restore(place)
-        probe = place.with_name(f".{place.name[:40]}.{os.getpid()}.probe")
-        probe.mkdir()
-        probe.rmdir()
+        require_writable(place)
     except OSError as error:
         raise CPTuningError(f"{folder.absolute()} can't be written: {error.strerror}.") from error
 
