@@ -6,8 +6,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from cptuning.input_limits import LIMITS  # noqa: E402
 from tests.cli.bad_inputs import SECTIONS, Case  # noqa: E402
+
+from cptuning.input_limits import LIMITS  # noqa: E402
 
 _HEAD = """# Error messages
 
