@@ -64,7 +64,7 @@ class Trial:
     temperature: float
     losses: Matrix
     weights: Matrix
-    """What each answer counts."""
+    """The weight of each answer."""
 
     @property
     def mean_loss(self) -> float:

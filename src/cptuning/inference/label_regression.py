@@ -58,7 +58,7 @@ class LabelTrial:
     calibration: LabelCalibration
     losses: Matrix
     weights: Matrix
-    """What each answer counts."""
+    """The weight of each answer."""
 
     @property
     def temperature(self) -> float:
