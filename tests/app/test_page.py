@@ -18,6 +18,7 @@ from cptuning.app.review import HeldOutAnswer, Review
 PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
 expect.set_options(timeout=PATIENCE)
 
+TABS = ("Examples", "Train", "Review", "Ask", "Use", "Spans")
 LINES = "\n".join(f"{example.text} | {example.label}" for example in FILMS)
 PAIR_LINES = "\n".join(f"{e.text[0]} | {e.text[1]} | {e.label}" for e in PAIRS)
 
@@ -521,6 +522,117 @@ class TestFiles:
         expect(another.locator("#answer .answer")).to_contain_text("good")
 
 
+SEVERAL = """great film and great music | praise; music
+i loved the acting | praise; acting
+the music was awful | complaint; music
+boring plot | complaint; plot
+lovely songs | praise; music
+terrible songs and acting | complaint; music; acting"""
+
+
+class TestSeveralLabels:
+    @pytest.fixture
+    def page(self, page):
+        add(page, SEVERAL)
+        check = page.locator("#check")
+        expect(check).to_contain_text("Is complaint; music several labels, joined by ;?")
+        check.get_by_role("button", name="Yes, several labels").click()
+        expect(check).to_contain_text("6 examples with 5 labels")
+        expect(page.locator("#several input")).to_be_checked()
+        page.locator("#instant .headline", has_text="F1").wait_for()
+        return page
+
+    def test_they_are_reviewed_and_relabelled(self, page):
+        tab(page, "Review")
+        expect(page.locator("#accuracy")).to_contain_text(re.compile(r"\d+ % F1 on examples"))
+        expect(page.locator("#confusion tbody tr").first).to_contain_text("acting")
+        page.locator("#map [role=option]", has_text="boring plot").click()
+        expect(page.locator("#picked")).to_have_text("boring plot")
+        choose_label(page, "#picked-label", "story")
+        page.locator("#relabel").click()
+        expect(page.locator("#done-text")).to_have_text("Now complaint; plot; story: “boring plot”")
+        page.locator("#undo").click()
+        row = page.locator("#map [role=option]", has_text="boring plot")
+        expect(row.locator(".one")).to_have_text(["complaint", "plot"])
+
+    def test_each_label_is_answered_and_a_set_is_taught(self, page):
+        tab(page, "Ask")
+        page.locator("#text textarea").fill("lovely songs")
+        page.locator("#classify").click()
+        expect(page.locator("#answer .answer")).to_have_text("music; praise")
+        expect(page.locator("#answer")).to_contain_text("music, because it is similar to")
+        for label in ("music", "fun"):
+            choose_label(page, "#right-label", label)
+        page.locator("#teach").click()
+        expect(page.locator("#learned")).to_have_text("Learned: fun; music.")
+        expect(page.locator("#answer .answer")).to_have_text("fun; music")
+
+    def test_one_label_per_text_is_one_click_away(self, page):
+        page.locator("#several input").uncheck()
+        expect(page.locator("#check")).to_contain_text("6 examples in 5 classes")
+        page.locator("#undo").click()
+        expect(page.locator("#check")).to_contain_text("6 examples with 5 labels")
+
+
+class TestSpans:
+    MARKED = "fly to [Oslo](city)\na table in [Rome](city) on [Monday](day)\nhello there"
+
+    @pytest.fixture
+    def page(self, page):
+        tab(page, "Spans")
+        page.locator("#marked-lines textarea").fill(self.MARKED)
+        page.locator("#add-marked").click()
+        expect(page.locator("#span-state")).to_contain_text("3 spans in 3 texts")
+        expect(page.locator("#span-state")).to_contain_text(
+            re.compile(r"\d+ % F1 in texts it had not seen, without training")
+        )
+        return page
+
+    def test_spans_are_found_explained_and_corrected(self, page):
+        page.locator("#span-text textarea").fill("a taxi in Bergen")
+        page.locator("#span-text textarea").press("Enter")
+        expect(page.locator("#found-spans .marked")).to_contain_text("a taxi in")
+        page.locator("#right-marks textarea").fill("a [taxi](vehicle) in [Bergen](city)")
+        page.locator("#teach-spans").click()
+        expect(page.locator("#found-spans mark").first).to_have_text("taxivehicle")
+        expect(page.locator("#span-state")).to_contain_text("5 spans in 4 texts")
+
+    def test_texts_are_marked_anew_deleted_and_brought_back(self, page):
+        rows = page.locator("#marked-texts li")
+        rows.filter(has_text="hello").get_by_role("button", name="Edit").click()
+        box = page.locator("#marked-lines textarea")
+        expect(box).to_have_value("hello there")
+        box.fill("hello [there](place)")
+        page.locator("#add-marked").click()
+        expect(page.locator("#span-state")).to_contain_text("4 spans in 3 texts")
+        rows.filter(has_text="Oslo").get_by_role("button", name="Delete").click()
+        expect(rows).to_have_count(2)
+        page.locator("#undo").click()
+        expect(rows).to_have_count(3)
+
+    def test_a_training_is_shown_and_replaces_the_model(self, page):
+        page.locator("#train-spans").click()
+        said = page.locator("#span-state .headline").last
+        expect(said).to_have_text(re.compile(r"^\d+ % F1 in texts it had not seen$"))
+
+    def test_a_table_and_the_model_are_taken_away(self, page, tmp_path):
+        path = tmp_path / "requests.csv"
+        path.write_text("id,text\n1,fly to Oslo\n2,hello there\n")
+        page.locator("#to-mark input").first.set_input_files(path)
+        page.locator("#to-mark-go").click()
+        expect(page.locator("#marked-rows thead")).to_contain_text("city")
+        found = saved(page, "#marked-file a[download]", tmp_path)
+        assert found.read_text("utf-8").startswith("id,text,city,day\n")
+        page.locator("#make-tagger").click()
+        model = saved(page, "#span-download a[download]", tmp_path)
+        assert "tagger/cptuning.json" in zipfile.ZipFile(model).namelist()
+
+    def test_a_mistake_is_one_sentence(self, page):
+        page.locator("#marked-lines textarea").fill("to [ ](city)")
+        page.locator("#add-marked").click()
+        expect(page.locator("#marked-problem")).to_contain_text("has no word in it")
+
+
 def test_pairs_go_the_same_way(page):
     instant(page, PAIR_LINES)
     tab(page, "Review")
@@ -584,7 +696,7 @@ def test_the_keyboard_is_enough(page):
 def test_a_telephone_needs_no_sideways_scrolling(page):
     page.set_viewport_size({"width": 400, "height": 800})
     train(page)
-    for name in ("Examples", "Train", "Review", "Ask", "Use"):
+    for name in TABS:
         tab(page, name)
         page.wait_for_timeout(200)
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 400
@@ -611,7 +723,7 @@ def test_no_tab_has_a_serious_barrier(visit, scheme):
     page = visit(color_scheme=scheme)
     instant(page, f"{LINES}\n{GOOD[1]} | bad\nhated every minute of it | good")
     found = []
-    for name in ("Examples", "Train", "Review", "Ask", "Use"):
+    for name in TABS:
         tab(page, name)
         if name == "Review":
             page.locator("#map circle").last.click(force=True)
@@ -621,6 +733,9 @@ def test_no_tab_has_a_serious_barrier(visit, scheme):
             page.locator("#text textarea").fill("so what")
             page.locator("#classify").click()
             page.locator("#answer .answer").wait_for()
+        if name == "Spans":
+            page.locator("#sample-marked").click()
+            page.locator("#span-state .headline").nth(1).wait_for()
         page.wait_for_timeout(300)  # Colours fade into each other.
         for violation in Axe().run(page).response["violations"]:
             if violation["impact"] in ("serious", "critical"):

@@ -120,11 +120,14 @@ class PageWiring:
 
     def _show(self, session: Session) -> Iterator[list[Any]]:
         """Show the session and, if an instant model is missing, that one when it is made."""
-        if session.key and (session.examples or session.done):
+        if session.key and (session.examples or session.spans.texts or session.done):
             self._workspaces.keep(session)
         yield [session, *(view(session) for _, view in self._views)]
         if session.needs_reading:
             session.read()
+            yield [session, *(view(session) for _, view in self._views)]
+        if session.needs_span_reading:
+            session.read_spans()
             yield [session, *(view(session) for _, view in self._views)]
 
 
@@ -153,7 +156,14 @@ def show_error(error: CPTuningError) -> None:
 def build(settings: AppSettings) -> gr.Blocks:
     """The whole page."""
     from cptuning.app.editor import ExampleEditor
-    from cptuning.app.tabs import ask_tab, examples_tab, review_tab, train_tab, use_tab
+    from cptuning.app.tabs import (
+        ask_tab,
+        examples_tab,
+        review_tab,
+        spans_tab,
+        train_tab,
+        use_tab,
+    )
 
     tabs_by_title = (
         ("Examples", examples_tab),
@@ -173,6 +183,8 @@ def build(settings: AppSettings) -> gr.Blocks:
                 with gr.Tab(f"{number + 1} {title}"):
                     tab.build(wiring, editor)
                     _lead_on(number, titles)
+            with gr.Tab("Spans"):  # A task of its own, not the sixth step.
+                spans_tab.build(wiring)
         _offer_undo(wiring)
         wiring.connect(page)
     return page
