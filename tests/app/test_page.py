@@ -574,65 +574,6 @@ class TestSeveralLabels:
         expect(page.locator("#check")).to_contain_text("6 examples with 5 labels")
 
 
-class TestSpans:
-    MARKED = "fly to [Oslo](city)\na table in [Rome](city) on [Monday](day)\nhello there"
-
-    @pytest.fixture
-    def page(self, page):
-        tab(page, "Spans")
-        page.locator("#marked-lines textarea").fill(self.MARKED)
-        page.locator("#add-marked").click()
-        expect(page.locator("#span-state")).to_contain_text("3 spans in 3 texts")
-        expect(page.locator("#span-state")).to_contain_text(
-            re.compile(r"\d+ % F1 in texts it had not seen, without training")
-        )
-        return page
-
-    def test_spans_are_found_explained_and_corrected(self, page):
-        page.locator("#span-text textarea").fill("a taxi in Bergen")
-        page.locator("#span-text textarea").press("Enter")
-        expect(page.locator("#found-spans .marked")).to_contain_text("a taxi in")
-        page.locator("#right-marks textarea").fill("a [taxi](vehicle) in [Bergen](city)")
-        page.locator("#teach-spans").click()
-        expect(page.locator("#found-spans mark").first).to_have_text("taxivehicle")
-        expect(page.locator("#span-state")).to_contain_text("5 spans in 4 texts")
-
-    def test_texts_are_marked_anew_deleted_and_brought_back(self, page):
-        rows = page.locator("#marked-texts li")
-        rows.filter(has_text="hello").get_by_role("button", name="Edit").click()
-        box = page.locator("#marked-lines textarea")
-        expect(box).to_have_value("hello there")
-        box.fill("hello [there](place)")
-        page.locator("#add-marked").click()
-        expect(page.locator("#span-state")).to_contain_text("4 spans in 3 texts")
-        rows.filter(has_text="Oslo").get_by_role("button", name="Delete").click()
-        expect(rows).to_have_count(2)
-        page.locator("#undo").click()
-        expect(rows).to_have_count(3)
-
-    def test_a_training_is_shown_and_replaces_the_model(self, page):
-        page.locator("#train-spans").click()
-        said = page.locator("#span-state .headline").last
-        expect(said).to_have_text(re.compile(r"^\d+ % F1 in texts it had not seen$"))
-
-    def test_a_table_and_the_model_are_taken_away(self, page, tmp_path):
-        path = tmp_path / "requests.csv"
-        path.write_text("id,text\n1,fly to Oslo\n2,hello there\n")
-        page.locator("#to-mark input").first.set_input_files(path)
-        page.locator("#to-mark-go").click()
-        expect(page.locator("#marked-rows thead")).to_contain_text("city")
-        found = saved(page, "#marked-file a[download]", tmp_path)
-        assert found.read_text("utf-8").startswith("id,text,city,day\n")
-        page.locator("#make-tagger").click()
-        model = saved(page, "#span-download a[download]", tmp_path)
-        assert "tagger/cptuning.json" in zipfile.ZipFile(model).namelist()
-
-    def test_a_mistake_is_one_sentence(self, page):
-        page.locator("#marked-lines textarea").fill("to [ ](city)")
-        page.locator("#add-marked").click()
-        expect(page.locator("#marked-problem")).to_contain_text("has no word in it")
-
-
 def test_pairs_go_the_same_way(page):
     instant(page, PAIR_LINES)
     tab(page, "Review")
@@ -734,8 +675,8 @@ def test_no_tab_has_a_serious_barrier(visit, scheme):
             page.locator("#classify").click()
             page.locator("#answer .answer").wait_for()
         if name == "Spans":
-            page.locator("#sample-marked").click()
-            page.locator("#span-state .headline").nth(1).wait_for()
+            page.locator("#sample-spans").click()
+            page.locator("#span-texts mark").first.wait_for()
         page.wait_for_timeout(300)  # Colours fade into each other.
         for violation in Axe().run(page).response["violations"]:
             if violation["impact"] in ("serious", "critical"):

@@ -93,8 +93,7 @@ def spans_file(
     session: Session, path: str | Path, columns: TableColumns = AS_NAMED
 ) -> tuple[Path, list[dict[str, Any]]]:
     """A copy of the file with a column for each type of spans; and the first rows."""
-    tagger, source = session.spans.model(), Path(path)
-    types = [str(label) for label in tagger.classes_]
+    types, source = session.spans.found_types, Path(path)
     stem, _, suffix = source.name.partition(".")
     target = session.file(f"{stem}-spans.{suffix}")
     first: list[dict[str, Any]] = []
@@ -103,7 +102,11 @@ def spans_file(
             for table in tables_in(source, columns, chunk=_CHUNK):
                 if table.examples.is_pair:
                     raise CPTuningError("Spans are found in single texts: choose one column.")
-                rows = _with_spans(table, tagger.predict_spans(table.examples.first), types)
+                found = session.spans.spans_in(table.examples.first)
+                rows = [
+                    row | _by_type(row, spans, types)
+                    for row, spans in zip(table.rows, found, strict=True)
+                ]
                 writer.write(rows)
                 first = first or rows
     except CPTuningError as error:
@@ -111,45 +114,19 @@ def spans_file(
     return target, first
 
 
-def _with_spans(
-    table: Table, found: Sequence[Sequence[dict[str, Any]]], types: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The rows of a table with the spans of each type, joined."""
-    rows = []
-    for row, spans in zip(table.rows, found, strict=True):
-        names = {label: _free(label, row) for label in types}
-        rows.append(
-            row
-            | {
-                names[label]: f"{SEPARATOR} ".join(
-                    one["text"] for one in spans if one["label"] == label
-                )
-                for label in types
-            }
-        )
-    return rows
+def _by_type(
+    row: dict[str, Any], spans: Sequence[dict[str, Any]], types: Sequence[str]
+) -> dict[str, str]:
+    """New columns of a row: the spans of each type, joined.
 
-
-def tagger_file(session: Session) -> Path:
-    """The folder of the model that finds spans, zipped."""
-    folder = session.file("tagger")
-    session.spans.model().save(folder)
-    archive = str(session.file("cptuning-tagger"))
-    return Path(shutil.make_archive(archive, "zip", folder.parent, folder.name))
-
-
-def marked_file(session: Session) -> Path:
-    """The marked texts as JSON lines, as `cptuning tag fit` takes them."""
-    if not session.spans.texts:
-        raise CPTuningError("There are no marked texts yet.")
-    rows = [
-        {"text": one.text, "spans": [span._asdict() for span in one.spans]}
-        for one in session.spans.texts
-    ]
-    path = session.file("marked-texts.jsonl")
-    with open_writer(path) as writer:
-        writer.write(rows)
-    return path
+    >>> spans = [{"text": "Oslo", "label": "city"}, {"text": "Rome", "label": "city"}]
+    >>> _by_type({"text": "Oslo or Rome"}, spans, ["city", "day"])
+    {'city': 'Oslo; Rome', 'day': ''}
+    """
+    return {
+        _free(label, row): label_name(tuple(s["text"] for s in spans if s["label"] == label))
+        for label in types
+    }
 
 
 def python_code(session: Session) -> str:

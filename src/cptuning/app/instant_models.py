@@ -40,12 +40,11 @@ class InstantModels:
     def new(self, unknown_threshold: Any) -> CPTuningClassifier:
         """A classifier that is not fitted yet."""
         return CPTuningClassifier(
-            self.shared_backbone(), unknown_threshold=unknown_threshold, **self._parameters
+            self._shared_backbone(), unknown_threshold=unknown_threshold, **self._parameters
         )
 
-    def shared_backbone(self, *, for_torch: bool = False) -> Any:
-        """One copy of the backbone, or the name of what is read without torch."""
-        if self._backbone == "embedded" and not for_torch:  # It is shared as it is.
+    def _shared_backbone(self) -> Any:
+        if self._backbone == "embedded":  # It is shared as it is, and read without torch.
             return self._backbone
         from cptuning.backbone import load_backbone
 

@@ -7,11 +7,10 @@ from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from cptuning.app.span_work import SpanWork, work_of
 from cptuning.app.user_examples import SEPARATOR, Example, Label
 from cptuning.data import LabelSpace, MultiLabelSpace
 from cptuning.errors import CPTuningError
-from cptuning.estimator import CPTuningClassifier, CPTuningTagger
+from cptuning.estimator import CPTuningClassifier
 from cptuning.inference import EmbeddingPredictor, MultiLabelPredictor
 from cptuning.registry import load
 from cptuning.storage import FACTS_FILE
@@ -21,9 +20,7 @@ _MOST_BYTES = 2_000_000_000
 _CHUNK = 1 << 20
 
 
-def opened_model(
-    archive: Path, folder: Path
-) -> tuple[CPTuningClassifier, list[Example]] | SpanWork:
+def opened_model(archive: Path, folder: Path) -> tuple[CPTuningClassifier, list[Example]]:
     """The model in a zip file and its examples; its files are unpacked to a new folder.
 
     Nothing in it is unpickled: a model folder is checked before it is used.
@@ -93,11 +90,9 @@ def _extract(
     return left
 
 
-def _opened(folder: Path) -> tuple[CPTuningClassifier, list[Example]] | SpanWork:
+def _opened(folder: Path) -> tuple[CPTuningClassifier, list[Example]]:
     classifier = load(folder)
     predictor = classifier.predictor_
-    if isinstance(classifier, CPTuningTagger):
-        return work_of(classifier)
     if not isinstance(classifier, CPTuningClassifier) or not isinstance(
         predictor, EmbeddingPredictor
     ):

@@ -120,14 +120,11 @@ class PageWiring:
 
     def _show(self, session: Session) -> Iterator[list[Any]]:
         """Show the session and, if an instant model is missing, that one when it is made."""
-        if session.key and (session.examples or session.spans.texts or session.done):
+        if session.key and session.has_work:
             self._workspaces.keep(session)
         yield [session, *(view(session) for _, view in self._views)]
         if session.needs_reading:
             session.read()
-            yield [session, *(view(session) for _, view in self._views)]
-        if session.needs_span_reading:
-            session.read_spans()
             yield [session, *(view(session) for _, view in self._views)]
 
 
@@ -244,7 +241,8 @@ def launch(
     """Serve the page until it is closed; its address is in ``local_url``."""
     page = build(settings)
     # Not through Gradio's css option, which would prefix each of our selectors.
-    style = (files("cptuning.app") / "page.css").read_text("utf-8")
+    styles = [files("cptuning.app") / name for name in ("page.css", "spans.css")]
+    style = "\n".join(one.read_text("utf-8") for one in styles)
     page.queue(default_concurrency_limit=_AT_ONCE)
     try:
         page.launch(

@@ -13,10 +13,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
 from cptuning.app.checks import ExamplesCheck, places_of, repeated_places
 from cptuning.app.instant_models import InstantModels, can_be_instant
-from cptuning.app.marked_texts import MarkedText
 from cptuning.app.opened_models import opened_model
 from cptuning.app.review import AnyReview, EmbeddingMap, review_of
-from cptuning.app.span_work import SpanWork
+from cptuning.app.span_workspace import SpanWorkspace
 from cptuning.app.taught_texts import TaughtPredictor, taught
 from cptuning.app.user_examples import (
     AS_NAMED,
@@ -122,7 +121,6 @@ class _Before:
     is_trained: bool
     several: bool
     gain: tuple[float, float] | None
-    spans: SpanWork
 
 
 class Session:
@@ -148,6 +146,8 @@ class Session:
         self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
+        self.spans = SpanWorkspace(self.settings.backbone)
+        """Texts to mark spans in: work of its own, beside the examples."""
         self.review: AnyReview | None = None
         self.curve: LearningCurve | None = None
         self.changes = 0
@@ -163,14 +163,11 @@ class Session:
         """Whether the model was trained; otherwise it is an instant one, if there is one."""
         self.is_training = False
         """Whether a training was requested and has not ended; it may still wait for its turn."""
-        self.spans = SpanWork()
-        """The texts with marked spans, and what learned from them; a task of its own."""
         self.job: BackgroundJob[Any] | None = None
         self.news = ""
         """What was just done, until it is undone or dismissed."""
         self._past: list[tuple[str, _Before]] = []
         self._refused: list[Example] | None = None
-        self._refused_spans: SpanWork | None = None
         self._checked: tuple[list[Example], ExamplesCheck] | None = None
         self._map: tuple[Any, EmbeddingMap] | None = None
         self._files: TemporaryDirectory[str] | None = None
@@ -178,6 +175,11 @@ class Session:
 
     def __deepcopy__(self, memo: Any) -> "Session":
         return Session(self.settings)  # Gradio copies the empty session; a lock can't be copied.
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to come back to."""
+        return bool(self.examples or self.done or self.spans.texts or self.spans.done)
 
     # The examples.
 
@@ -326,7 +328,7 @@ class Session:
             except BaseException:
                 self._restore(before)
                 raise
-            if self.examples is not before.examples or self.spans is not before.spans:
+            if self.examples is not before.examples:
                 self._past = [*self._past, (said[0], before)][-_MOST_UNDONE:]
                 self.news = said[0]
 
@@ -358,8 +360,6 @@ class Session:
             self.is_trained,
             self.several,
             self.gain,
-            # What is not trained is soon made anew, and each would hold a copy of the backbone.
-            self.spans if self.spans.is_trained else SpanWork(self.spans.texts),
         )
 
     def _restore(self, state: _Before) -> None:
@@ -369,8 +369,6 @@ class Session:
         self.review, self.curve = state.review, state.curve
         self.changes, self.is_trained = state.changes, state.is_trained
         self.several, self.gain = state.several, state.gain
-        if self.spans.texts != state.spans.texts or state.spans.is_trained:
-            self.spans = state.spans
 
     @property
     def is_pair(self) -> bool:
@@ -410,60 +408,6 @@ class Session:
             return
         self.classifier, self.review = classifier, review_of(self.examples, classifier)
 
-    # Spans in texts.
-
-    def add_marked(self, more: Sequence[MarkedText]) -> None:
-        """Add texts with marked spans; one that is there already takes the new marks."""
-        said = quoted(more[0].written) if len(more) == 1 else _texts(len(more))
-        with self._action(f"Added: {said}"):
-            self.spans = self.spans.with_texts(more)
-
-    def delete_marked(self, text: str) -> None:
-        """Delete a text with marked spans."""
-        with self._action(f"Deleted: {quoted(text)}"):
-            self.spans = self.spans.without(text)
-
-    def clear_marked(self) -> None:
-        """Delete all texts with marked spans, and what learned from them."""
-        with self._action(f"Started over: {_texts(len(self.spans.texts))} deleted."):
-            self.spans = SpanWork()
-
-    @property
-    def needs_span_reading(self) -> bool:
-        """Whether the marked texts allow a tagger that has not been made yet."""
-        return self.spans.needs_reading and self._refused_spans is not self.spans
-
-    @_exclusive
-    def read_spans(self) -> None:
-        """Make the tagger without training if it is missing; if it is refused, go on without."""
-        if not self.needs_span_reading:
-            return
-        try:
-            self.spans = self.spans.read(self.settings.instant.shared_backbone(for_torch=True))
-        except CPTuningError:
-            self._refused_spans = self.spans  # Training will say why.
-
-    def train_spans(self) -> BackgroundJob[bool]:
-        """A job that trains a tagger; if it is cancelled, the old one stays."""
-        before = self.spans
-        before.require_trainable()
-
-        def work(job: BackgroundJob[bool]) -> bool:
-            steps = {n: v for n, v in self.settings.method.items() if n in ("steps", "batch_size")}
-            trained = before.trained(job, self.settings.backbone, steps)
-            with self.lock:
-                job.report(1.0, "Done")  # Ends here if the visitor has cancelled meanwhile.
-                now = self.spans.texts
-                for gone in [one for one in before.texts if one not in now]:
-                    trained = trained.without(gone.text)
-                if new := [one for one in now if one not in before.texts]:
-                    trained = trained.with_texts(new)
-                self.spans = trained
-                self._past, self.news = [], ""
-            return True
-
-        return self._started(work)
-
     def model(self) -> CPTuningClassifier:
         """The model; raises an error if there is none yet."""
         self.read()
@@ -486,15 +430,10 @@ class Session:
             self._opened += 1
             folder = self.file(f"opened-{self._opened}")
         try:
-            opened = opened_model(Path(archive), folder)
+            classifier, examples = opened_model(Path(archive), folder)
         except CPTuningError as error:
             raise without_folder(error, folder) from error
         self.cancel_training()
-        if isinstance(opened, SpanWork):
-            with self._action(f"Opened {Path(archive).name}: {_texts(len(opened.texts))}."):
-                self.spans = opened
-            return
-        classifier, examples = opened
         with self._action(f"Opened {Path(archive).name}: {_examples(len(examples))}."):
             self._forget_model()
             self.examples, self.classifier, self.changes = examples, classifier, 0
@@ -686,17 +625,13 @@ class Session:
     def close(self) -> None:
         """Cancel the running job and delete everything: the visitor has gone."""
         self.cancel_training()
+        self.spans.close()
         with self.lock:
             self._forget_model()
             self.examples, self.is_trained, self.changes, self._past = [], False, 0, []
-            self.spans = SpanWork()
             if self._files is not None:
                 self._files.cleanup()
             self._files = None
-
-
-def _texts(n: int) -> str:
-    return "1 text" if n == 1 else f"{n} texts"
 
 
 def _examples(n: int) -> str:

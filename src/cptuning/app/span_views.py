@@ -1,133 +1,178 @@
-"""What the tab for spans shows, as HTML; every text of a visitor is escaped here."""
+"""Texts with marked spans as HTML: to mark, to check and to read; all of it is escaped here."""
 
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from cptuning.app.marked_texts import MarkedText
-from cptuning.app.session import Session
-from cptuning.app.span_work import MOST_TEXTS, SpanWork
+from cptuning.app.span_workspace import ON_A_PAGE, SpanWorkspace
 from cptuning.app.views import many, note
+from cptuning.data.sentences import Sentence
+from cptuning.data.tag_schemes import WordSpan
 from cptuning.reporting.figures import class_colour
 from cptuning.reporting.html import table_html, text_html
 from cptuning.reporting.span_metrics import SpanScores
+from cptuning.reporting.tagging_report import marked_html
 
-_WIDE = 0.4
-_MOST_LISTED = 500
+# A score from fewer marked spans promises nothing.
+_FEW_SPANS = 20
 
 
-def marked_view(one: MarkedText, types: Sequence[str]) -> str:
-    """A text with its spans in colours.
+def types_view(work: SpanWorkspace) -> str:
+    """The types to choose from, in their colours, with the numbers of their marks.
 
-    >>> "<mark" in marked_view(MarkedText.parse("to [<b>](tag)"), ["tag"])
+    >>> work = SpanWorkspace()
+    >>> work.choose_type("<b>")
+    >>> "&lt;b&gt; <small>0</small>" in types_view(work)
     True
     """
-    parts, at = [], 0
-    for span in one.spans:
-        colour = class_colour(types.index(span.label)) if span.label in types else "gray"
-        parts.append(
-            f'{escape(one.text[at : span.start])}<mark style="border-color:{colour}">'
-            f"{escape(one.text[span.start : span.end])}<small>{escape(span.label)}</small></mark>"
-        )
-        at = span.end
-    parts.append(escape(one.text[at:]))
-    return f'<span dir="auto" class="marked">{"".join(parts)}</span>'
-
-
-def state_view(session: Session) -> str:
-    """How many spans are marked, and how well such spans are found."""
-    work = session.spans
-    if not work.texts:
-        return note("No texts yet. Mark some, or use the sample.")
-    most = max(work.counts.values(), default=1)
-    bars = "".join(
-        f'<div class="count"><span class="name" dir="auto"><i class="dot" '
-        f'style="background:{class_colour(number)}"></i>{escape(label)}</span>'
-        f'<span class="track"><span style="width:{100 * n / most:.0f}%;'
-        f'background:{class_colour(number)}"></span></span><span class="n">{n}</span></div>'
-        for number, (label, n) in enumerate(work.counts.items())
+    if not work.types:
+        return note("Name what you want to find, such as city, and mark it in the texts.")
+    counts = dict.fromkeys(work.types, 0)
+    for text in work.texts:
+        for span in text.spans:
+            counts[span.label] += 1
+    chips = "".join(
+        f'<button type="button" class="type" data-do="type" data-label="{escape(label)}" '
+        f'aria-pressed="{str(label == work.type).lower()}" style="border-color:'
+        f'{class_colour(number)}"><span dir="auto">{escape(label)} <small>{n}</small></span>'
+        "</button>"
+        for number, (label, n) in enumerate(counts.items())
     )
-    spans = many(sum(work.counts.values()), "span")
-    head = f"<p class='headline'>{spans} in {many(len(work.texts), 'text')}</p>"
-    return f'{head}<div class="counts">{bars}</div>{_quality(session)}'
+    return f'<div class="types" role="group" aria-label="The type that is marked">{chips}</div>'
 
 
-def _quality(session: Session) -> str:
-    work = session.spans
-    if session.needs_span_reading:
-        return note(f"Reading {many(len(work.texts), 'text')} …")
+def texts_view(work: SpanWorkspace) -> str:
+    """A page of the texts, word by word, so that words can be marked; see mark.js."""
+    if not work.texts:
+        return ""
+    first = work.page * ON_A_PAGE
+    places = range(first, min(first + ON_A_PAGE, len(work.texts)))
+    rows = "".join(_row(work, place) for place in places)
+    return f'<ol class="to-mark">{rows}</ol>{_pages(work, places)}'
+
+
+def _row(work: SpanWorkspace, place: int) -> str:
+    text, guesses = work.texts[place], work.guesses(place)
+    scores = {guess.span: guess.score for guess in guesses}
+    words = _words(text.sentence, work.shown(place), work.types, scores)
+    if text.is_checked:
+        said = "" if text.spans else '<span class="muted">Nothing to find in it.</span>'
+        offers = _button("delete", place, "Delete")
+    else:
+        said = '<span class="muted">Found, not checked.</span>' if guesses else ""
+        right = "That is right" if guesses else "Nothing to find in it"
+        offers = _button("accept", place, right) + _button("delete", place, "Delete")
+    name = f"Text {place + 1}: mark words with the mouse, or with the arrow keys and Enter"
+    return (
+        f'<li class="{"checked" if text.is_checked else "open"}">'
+        f'<div class="words" dir="auto" tabindex="0" role="group" data-place="{place}" '
+        f'aria-label="{name}">{words}</div>'
+        f'<div class="offers">{said}{offers}</div></li>'
+    )
+
+
+def _words(
+    sentence: Sentence,
+    spans: Sequence[WordSpan],
+    types: Sequence[str],
+    scores: dict[WordSpan, float],
+) -> str:
+    opening = {span.start: span for span in spans}
+    closing = {span.stop - 1: span for span in spans}
+    parts, at = [], 0
+    for word, (start, end) in enumerate(sentence.places):
+        parts.append(escape(sentence.text[at:start]))
+        if (span := opening.get(word)) is not None:
+            colour = class_colour(types.index(span.label))
+            kind = ' class="guess"' if span in scores else ""
+            parts.append(f'<mark{kind} style="border-color:{colour}">')
+        parts.append(f'<span data-word="{word}">{escape(sentence.text[start:end])}</span>')
+        if (span := closing.get(word)) is not None:
+            score = f" {100 * scores[span]:.0f} %" if span in scores else ""
+            parts.append(
+                f"<small>{escape(span.label)}{score}</small>"
+                f'<button type="button" data-do="unmark" data-at="{span.start}" '
+                f'aria-label="Remove this mark: {escape(span.label)}">×</button></mark>'
+            )
+        at = end
+    parts.append(escape(sentence.text[at:]))
+    return "".join(parts)
+
+
+def _button(what: str, place: int, said: str) -> str:
+    return f'<button type="button" data-do="{what}" data-at="{place}">{escape(said)}</button>'
+
+
+def _pages(work: SpanWorkspace, places: range) -> str:
+    if not work.last_page:
+        return ""
+    turns = [("Previous", work.page - 1), ("Next", work.page + 1)]
+    buttons = "".join(
+        _button("page", page, said) for said, page in turns if 0 <= page <= work.last_page
+    )
+    where = f"Texts {places.start + 1} to {places.stop} of {len(work.texts)}"
+    return f'<div class="offers pages"><span class="muted">{where}</span>{buttons}</div>'
+
+
+def learned_view(work: SpanWorkspace) -> str:
+    """What was learned from, and how well left-out texts were read.
+
+    >>> learned_view(SpanWorkspace())
+    ''
+    """
+    checked = work.checked
     if work.tagger is None:
-        problem = len(work.texts) > MOST_TEXTS
-        return note(
-            "So many texts are not read at once: press Improve it."
-            if problem
-            else "Mark something in two texts, and the page finds more."
+        n = len(checked)
+        return note(f"{many(n, 'text')} checked of {len(work.texts)}.") if work.texts else ""
+    facts = work.tagger.training_
+    n_spans = sum(facts["spans"].values())
+    how = "trained on" if work.is_trained else "learned, without training, from"
+    said = f"<p>{how.capitalize()} {many(facts['sentences'], 'text')} with "
+    said += f"{many(n_spans, 'span')}.</p>"
+    f1 = facts["held_out_f1"]
+    held_out = work.tagger.held_out_
+    if f1 is not None and held_out is not None:
+        low, high = SpanScores(held_out.truth, held_out.found).interval
+        said = (
+            f"<p class='headline'>{100 * f1:.0f} % F1 in texts that were left out</p>"
+            f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %.</p>{said}"
+            "<p class='muted'>A span counts if its type, its beginning and its end are right. "
+            "How to answer was chosen by the same texts, so it is a little too good.</p>"
         )
-    if work.scores is None:
-        return note("An opened model brings no figures: improve it to have them measured.")
-    said = _scores(work.scores, work.is_trained)
-    if work.is_trained and work.tagger.training_.get("kept") == "instant":
-        said += note("Training did not help: the answers without training were kept.")
-    if work.changes:
-        said += note(
-            "The texts have changed since the training. The model already uses them, but these "
-            "figures do not reflect them."
-        )
+        if n_spans < _FEW_SPANS:
+            said += note("So few spans promise nothing yet: mark more to know better.")
+    if work.is_trained and facts["kept"] != "trained":
+        said += note("The answers without training were better, so they were kept.")
+    if work.is_outdated:
+        said += note("Texts were marked or deleted since: learn again to use that.")
     return said
 
 
-def _scores(scores: SpanScores, is_trained: bool) -> str:
-    low, high = scores.interval
-    overall = scores.overall
-    without = "" if is_trained else ", without training"
-    fact = (
-        f"<p class='headline'>{100 * scores.f1:.0f} % F1 in texts it had not seen{without}</p>"
-        f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %. It found "
-        f"{overall.right} of {overall.support} spans exactly, and "
-        f"{many(overall.answered - overall.right, 'span')} that nobody had marked like that.</p>"
-    )
-    if high - low > _WIDE:
-        fact += note("So few texts promise nothing yet: mark more to know better.")
-    return fact
-
-
-def texts_view(work: SpanWork) -> str:
-    """All marked texts, the last one first, to mark anew or delete."""
-    if not work.texts:
-        return ""
-    types = list(work.counts)
-    rows = [
-        f"<li>{marked_view(one, types)}"
-        f'<span class="offers">{_button("Edit", "edit", one)}{_button("Delete", "delete", one)}'
-        "</span></li>"
-        for one in reversed(work.texts[-_MOST_LISTED:])
-    ]
-    more = len(work.texts) - len(rows)
-    left_out = f" {many(more, 'more text')} not listed." if more else ""
-    return (
-        f'<h2>Your texts</h2><p class="muted">The last one first.{left_out}</p>'
-        f'<ul class="doubts">{"".join(rows)}</ul>'
-    )
-
-
-def _button(said: str, what: str, one: MarkedText) -> str:
-    return (
-        f'<button type="button" data-do="{what}" data-text="{escape(one.text)}" '
-        f'aria-label="{said}: {escape(one.text[:60])}">{said}</button>'
-    )
-
-
-def answer_view(one: MarkedText, spans: Sequence[dict[str, Any]], types: Sequence[str]) -> str:
-    """A text with the spans that were found, and the marked ones that they are like."""
-    head = f'<p class="found">{marked_view(one, types)}</p>'
+def found_view(sentence: Sentence, spans: Sequence[dict[str, Any]], types: Sequence[str]) -> str:
+    """A text with the spans that were found, and the marked ones that explain them."""
+    text = sentence.text
+    first = {start: word for word, (start, _) in enumerate(sentence.places)}
+    last = {end: word for word, (_, end) in enumerate(sentence.places)}
+    labels = list(dict.fromkeys([*types, *(span["label"] for span in spans)]))
+    marks = [WordSpan(first[s["start"]], last[s["end"]] + 1, s["label"]) for s in spans]
+    shown = f'<p class="found">{marked_html(sentence, marks, labels)}</p>'
     if not spans:
-        return head + note("Nothing was found in it.")
+        return shown + note("Nothing was found in this text.")
     rows = [
         [
-            f"{text_html(span['text'], 80)} <b>{escape(span['label'])}</b>",
+            f"<b>{text_html(text[span['start'] : span['end']], 80)}</b>",
+            text_html(span["label"], 60),
+            _nearest(span["nearest"]),
             f"{100 * span['score']:.0f} %",
-            ", ".join(text_html(near["text"], 60) for near in span["nearest"]),
         ]
         for span in spans
     ]
-    return head + table_html(["found", "sure", "because it is similar to"], rows)
+    return shown + table_html(["found", "type", "because it is like", "sure"], rows, numbers=1)
+
+
+def _nearest(reasons: Sequence[dict[str, Any]]) -> str:
+    return "<br>".join(
+        f"<b>{text_html(r['text'], 60)}</b> in {text_html(r['sentence'], 100)} "
+        f"({r['similarity']:.2f})"
+        for r in reasons
+    )
