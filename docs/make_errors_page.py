@@ -8,21 +8,20 @@ sys.path.insert(0, str(ROOT))
 
 from tests.cli.bad_inputs import SECTIONS, Case  # noqa: E402
 
-_HEAD = """# What happens when something is wrong
+_HEAD = """# Error messages
 
-One sentence says what is wrong, where, and what to do. A command exits with code 2; a function
-raises `cptuning.errors.CPTuningError`, which is a `ValueError`; the service answers with a status
-of 4xx and `{"error": "one sentence"}`. Nothing is left half-written, and no file that was there
-is changed.
+One sentence says what is wrong, where, and what to do. A command exits with code 2, a function
+raises `cptuning.errors.CPTuningError` (a `ValueError`), and the service responds with a 4xx status
+and `{"error": "one sentence"}`. Nothing is left half-written, and existing files are not changed.
 
-These are the kinds that `tests/cli/test_bad_inputs.py` tries, each with the part of the
-sentence that does not depend on the names of files. `python docs/make_errors_page.py` writes this
-page from the test's own table.
+The tables list the cases that `tests/cli/test_bad_inputs.py` checks, with the part of the message
+that does not depend on file names. `python docs/make_errors_page.py` generates this page from the
+same table.
 
-Besides: a full disk, a name that is too long or a folder that may not be written to are one
-sentence as well. Ctrl-C exits with 130 and SIGTERM with 143; a fit writes its checkpoint first,
-and the same command goes on from there. A reader that closes the pipe ends a command with 141. A
-traceback is a bug: please report it.
+A full disk, a name that is too long or a folder without write permission are one sentence as well.
+Ctrl-C exits with 130 and SIGTERM with 143; a fit writes its checkpoint first, and the same command
+resumes it. If a reader closes the pipe, a command exits with 141. A traceback is a bug: please
+report it.
 
 ## Limits
 
@@ -48,7 +47,7 @@ def page() -> str:
 
 def _section(title: str, cases: list[Case]) -> str:
     is_http = any(case.request for case in cases)
-    rows = [("What is wrong", *(["Status"] if is_http else []), "What is said")]
+    rows = [("What is wrong", *(["Status"] if is_http else []), "Message")]
     rows.append(("---",) * len(rows[0]))
     rows += [
         (case.when, *([str(case.status)] if is_http else []), _quoted(case.says)) for case in cases

@@ -81,7 +81,7 @@ class PackedBackbone:
 
     @property
     def max_length(self) -> int:
-        """The most tokens that the model can read at once."""
+        """The maximum number of tokens that the model can read."""
         positions = self._config["max_position_embeddings"]
         return int(min(self._tokenizer_config["model_max_length"], positions))
 

@@ -138,7 +138,7 @@ class LabelSetFacts:
         if not isinstance(biases, list) or len(biases) != n_labels:
             raise CPTuningError("label_sets.biases is not a list with a number for each label")
         if not all(type(b) in (int, float) and abs(b) < _MOST_BIAS for b in biases):
-            raise CPTuningError("label_sets.biases has something else than numbers")
+            raise CPTuningError("label_sets.biases contains values that are not numbers")
         return cls(facts.text("format"), tuple(biases), facts.number("threshold", 0, 1))
 
     def calibration(self, temperature: float) -> LabelCalibration:
