@@ -118,8 +118,8 @@ class TrainingSettings:
 
 S = TypeVar("S", bound=TrainingSettings)
 # Pairs; single texts; and, if a preset tells them apart, single texts of more than two classes, and
-# whatever a sentence encoder reads.
-Kind = Literal["pair", "single", "many", "sentence"]
+# single texts and pairs that a sentence encoder reads.
+Kind = Literal["pair", "single", "many", "sentence", "sentence-pair"]
 Presets = Mapping[str, Mapping[Kind, S]]
 
 
@@ -143,7 +143,8 @@ def resolve_preset(
     chosen = presets[preset]
     kind: Kind = "pair" if pair else "many" if classes > 2 and "many" in chosen else "single"
     if pooled:
-        kind = "sentence" if "sentence" in chosen else kind
+        of_encoders: Kind = "sentence-pair" if pair else "sentence"
+        kind = of_encoders if of_encoders in chosen else kind
         changes["template"] = "{a} [SEP] {b}" if pair else "{a}"
     settings = replace(chosen[kind], **changes)
     check_settings(settings)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cptuning.data import strata, stratified_folds, stratified_sample
-from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis, Flags, Floats
+from cptuning.inference.closed_form import DiscriminantAnalysis, Flags, Floats
 from cptuning.inference.label_regression import LabelRegression
+from cptuning.inference.leave_one_out import MOST_ANSWERS
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cptuning.data import stratified_sample
 from cptuning.inference.calibration import fit_temperature, log_losses
+from cptuning.inference.leave_one_out import MOST_ANSWERS, Trial, strongest_equal
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -22,11 +23,6 @@ Flags = NDArray[np.bool_]
 SHRINKAGES = tuple(1 / (1 + ratio) for ratio in (0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100))
 """What the shrinkage is chosen from; 1 is the nearest class mean."""
 
-MOST_ANSWERS = 2048
-"""Choices are made by the answers to at most so many rows: more would hardly change them."""
-
-# Log-losses that differ by less differ by rounding.
-_SAME_LOSS = 1e-9
 # If the mean squared distance of rows to their class means is below this, it is rounding.
 _NO_SPREAD = 1e-10
 # If less than this share of a class's weight is left without a row, it is rounding.
@@ -55,21 +51,6 @@ class Discriminants:
             np.pad(self.directions, ((0, more), (0, 0))),
             np.pad(self.offsets, (0, more), constant_values=_ABSENT),
         )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Leave-one-out answers with one shrinkage: their best temperature, and log-losses at it."""
-
-    temperature: float
-    losses: Matrix
-    weights: Matrix
-    """What each answer counts."""
-
-    @property
-    def mean_loss(self) -> float:
-        """The weighted mean of the losses."""
-        return float(np.average(self.losses, weights=self.weights))
 
 
 @dataclass(frozen=True)
@@ -171,14 +152,7 @@ class DiscriminantAnalysis:
         """
         if len(self.left_out) == 0:
             return SHRINKAGES[0]
-        trials = list(self.trials.values())
-        losses, weights = np.stack([trial.losses for trial in trials]), trials[0].weights
-        excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
-        means = np.average(excess, axis=1, weights=weights)
-        squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
-        n = weights.sum()
-        errors = np.sqrt(squares / max(n - 1, _NO_SPREAD)) / np.sqrt(n)
-        return SHRINKAGES[int((means <= errors + _SAME_LOSS).argmax())]
+        return strongest_equal(self.trials)
 
     @property
     def least_loss(self) -> float:
@@ -188,7 +162,7 @@ class DiscriminantAnalysis:
         return min(trial.mean_loss for trial in self.trials.values())
 
     @cached_property
-    def trials(self) -> "dict[float, Trial]":
+    def trials(self) -> dict[float, Trial]:
         """How well each shrinkage answers rows that are left out."""
         rows = self.left_out
         if len(rows) == 0:

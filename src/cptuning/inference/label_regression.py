@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cptuning.data import strata, stratified_sample
 from cptuning.inference.label_calibration import LabelCalibration
+from cptuning.inference.leave_one_out import MOST_ANSWERS, Trial, strongest_equal
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -20,11 +21,6 @@ Matrix = NDArray[np.float64]
 PENALTIES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 """What the penalty is chosen from, in units of the mean eigenvalue of the scatter."""
 
-MOST_ANSWERS = 2048
-"""Choices are made by the answers to at most so many rows: more would hardly change them."""
-
-# Log-losses that differ by less differ by rounding.
-_SAME_LOSS = 1e-9
 # Eigenvalues and spreads below this share of the number of rows are rounding.
 _NO_SPREAD = 1e-10
 # A leave-one-out residual is divided by 1 - h, which only a row that spans a direction of its own
@@ -52,23 +48,10 @@ class LabelFunctions:
 
 
 @dataclass(frozen=True)
-class LabelTrial:
-    """Leave-one-out answers with one penalty: their calibration, and log-losses with it."""
+class LabelTrial(Trial):
+    """Leave-one-out answers with one penalty, and the calibration that they are judged with."""
 
     calibration: LabelCalibration
-    losses: Matrix
-    weights: Matrix
-    """What each answer counts."""
-
-    @property
-    def temperature(self) -> float:
-        """That of the calibration."""
-        return self.calibration.temperature
-
-    @property
-    def mean_loss(self) -> float:
-        """The weighted mean of the losses."""
-        return float(np.average(self.losses, weights=self.weights))
 
 
 class LabelRegression:
@@ -131,14 +114,7 @@ class LabelRegression:
         """
         if len(self.left_out) == 0:
             return PENALTIES[0]
-        trials = list(self.trials.values())
-        losses, weights = np.stack([trial.losses for trial in trials]), trials[0].weights
-        excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
-        means = np.average(excess, axis=1, weights=weights)
-        squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
-        n = weights.sum()
-        errors = np.sqrt(squares / max(n - 1, _NO_SPREAD)) / np.sqrt(n)
-        return PENALTIES[int((means <= errors + _SAME_LOSS).argmax())]
+        return strongest_equal(self.trials)
 
     @property
     def least_loss(self) -> float:
@@ -158,7 +134,7 @@ class LabelRegression:
             scores = self.leave_one_out(penalty, rows)
             calibration = LabelCalibration.fit(scores, labels, weights)
             losses = calibration.log_losses(scores, labels)
-            trials[penalty] = LabelTrial(calibration, losses, weights)
+            trials[penalty] = LabelTrial(calibration.temperature, losses, weights, calibration)
         return trials
 
     @property

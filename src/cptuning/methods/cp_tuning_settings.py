@@ -197,9 +197,15 @@ _DEFAULT = replace(
     instant_first=True,
 )
 
-# A sentence encoder already knows what a text is about: all layers follow, with no masked LM beside
-# them and nothing to choose between tasks. Measured, not searched (docs/presets.md).
+# A sentence encoder already knows what a text is about: all layers follow, and there is no masked
+# LM beside them.
 _SENTENCE = replace(_DEFAULT, contrastive_weight=1.0, frozen_share=0.0)
+
+# It also knows whether two texts mean the same, which a few pairs only make it forget: it is not
+# trained, and gently if ``steps`` asks for it.
+_SENTENCE_PAIR = replace(
+    _SENTENCE, learning_rate=1e-5, steps=0, epochs=0, centred=False, instant_first=False
+)
 
 # Nothing is trained. What is not centred on the examples has exact leave-one-out answers.
 _INSTANT = replace(
@@ -233,6 +239,7 @@ PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
             _DEFAULT, template=_PAIR_TEMPLATE, learning_rate=2e-5, inference="unit-prototype"
         ),
         "sentence": _SENTENCE,
+        "sentence-pair": _SENTENCE_PAIR,
     },
     "instant": {
         "single": _INSTANT,

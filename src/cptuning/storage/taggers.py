@@ -184,10 +184,8 @@ def _encoder(folder: Path, layout: Layout, settings: TaggerSettings, device: str
 
 
 def _read_examples(path: Path, types: tuple[str, ...]) -> TaggedSentences:
-    # Not splitlines(): texts may hold the line separators of Unicode.
-    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
     sentences, spans = [], []
-    for row in rows:
+    for row in map(json.loads, _lines(path)):
         places = tuple((int(start), int(end)) for start, end in row["words"])
         sentences.append(Sentence(str(row["text"]), places))
         found = tuple(WordSpan(int(a), int(b), str(label)) for a, b, label in row["spans"])
@@ -199,19 +197,35 @@ def _read_examples(path: Path, types: tuple[str, ...]) -> TaggedSentences:
     return TaggedSentences(tuple(sentences), tuple(spans))
 
 
-def _card(facts: TaggerFacts, predictor: TagPredictor) -> str:
+def n_sentences(folder: Path) -> int:
+    """How many labelled sentences are in the folder of a tagger."""
+    with unusable_named(folder):
+        return len(_lines(folder / SENTENCES_FILE))
+
+
+def _lines(path: Path) -> list[str]:
+    # Not splitlines(): texts may hold the line separators of Unicode.
+    return [line for line in path.read_text("utf-8").split("\n") if line]
+
+
+def tagger_rows(facts: TaggerFacts, sentences: int) -> list[tuple[str, str]]:
+    """What distinguishes a tagger, with so many labelled sentences."""
     training = facts.training
     held_out = training.get("held_out_f1")
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
-    rows = [
+    return [
         ("Types", ", ".join(facts.types)),
-        ("Labelled sentences", str(len(predictor.examples))),
+        ("Labelled sentences", str(sentences)),
         ("Span F1 in training sentences that were left out", score),
         ("Words are compared by", facts.answer.inference),
         ("Backbone", str(training.get("backbone", {}).get("name", ""))),
         ("Seed", str(training.get("seed", ""))),
         ("Versions", ", ".join(f"{p} {v}" for p, v in facts.versions.items())),
     ]
+
+
+def _card(facts: TaggerFacts, predictor: TagPredictor) -> str:
+    rows = tagger_rows(facts, len(predictor.examples))
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return f"""# A tagger made with cptuning
 
