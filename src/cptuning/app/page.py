@@ -185,7 +185,7 @@ def build(settings: AppSettings) -> gr.Blocks:
                 with gr.Tab(f"{number + 1} {title}"):
                     tab.build(wiring, editor)
                     _lead_on(number, titles)
-            with gr.Tab("Spans"):
+            with gr.Tab("Spans"):  # A task of its own, not the sixth step.
                 spans_tab.build(wiring)
         _offer_undo(wiring)
         wiring.connect(page)

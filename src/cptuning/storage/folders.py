@@ -21,7 +21,7 @@ _MOST_FACTS_BYTES = 16_000_000
 
 
 def read_facts(folder: Path) -> ModelFacts:
-    """What the folder of a classifier says of it, without loading it.
+    """What the folder of a classifier says about it, without loading it.
 
     >>> read_facts(Path("no-such-folder"))
     Traceback (most recent call last):
@@ -45,7 +45,7 @@ def is_tagger(folder: Path) -> bool:
 
 @contextmanager
 def damage_named(folder: Path) -> Iterator[None]:
-    """Inside, an error in what a folder says of its model names the file."""
+    """Inside, an error in what a folder says about its model names the file."""
     try:
         yield
     except (OSError, ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ def damage_named(folder: Path) -> Iterator[None]:
 
 
 def stored_facts(folder: Path) -> dict[str, Any]:
-    """What a model folder says of itself, of whatever kind it is, in a format that is known."""
+    """What a model folder says about itself, of whatever kind it is, in a format that is known."""
     path = folder / FACTS_FILE
     try:
         restore(_place(folder))
@@ -92,7 +92,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refuse_strange_files(folder: Path) -> None:
-    """A model folder may come from a stranger: only its own plain files are ever opened."""
+    """A model folder may be untrusted: only its own plain files are ever opened."""
     count, size, most = 0, 0, LARGEST_MODEL.value()
     for parent, folders, names in os.walk(folder, followlinks=False):
         for name in (*folders, *names):
