@@ -512,6 +512,12 @@ class TestFiles:
         path = saved(page, "#taken a[download]", tmp_path)
         assert "model/cptuning.json" in zipfile.ZipFile(path).namelist()
 
+    def test_a_download_is_refused_to_everybody_else(self, page, visit):
+        page.locator("#make-examples").click()
+        address = page.locator("#taken a[download]").get_attribute("href")
+        assert page.request.get(address).ok
+        assert visit().request.get(address).status == 403
+
     def test_a_model_that_was_taken_away_is_opened_again(self, page, visit, tmp_path):
         page.locator("#make-model").click()
         path = saved(page, "#taken a[download]", tmp_path)

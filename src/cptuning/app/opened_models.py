@@ -37,7 +37,7 @@ def unpack(archive: Path, folder: Path) -> None:
     """Unpack the model in a zip file, or refuse the file in one sentence.
 
     Refused are links, names that lead out of the folder, too many files and too many bytes: those
-    that come out are counted, whatever the file says of itself.
+    that come out are counted, whatever the file says about itself.
     """
     name = archive.name
     try:

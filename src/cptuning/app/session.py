@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
 from cptuning.app.checks import ExamplesCheck, places_of, repeated_places
+from cptuning.app.file_access import folder_of
 from cptuning.app.instant_models import InstantModels, can_be_instant
 from cptuning.app.opened_models import opened_model
 from cptuning.app.review import AnyReview, EmbeddingMap, review_of
@@ -143,6 +144,8 @@ class Session:
         self.settings = settings or AppSettings()
         self.key = ""
         """What the visitor's browser finds it by, once it is known; see Workspaces."""
+        self.visitor = ""
+        """What the visitor's browser has in its cookie; see FileAccessMiddleware."""
         self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
@@ -619,7 +622,9 @@ class Session:
     def file(self, name: str) -> Path:
         """The path for a file of this visitor."""
         if self._files is None:
-            self._files = TemporaryDirectory(prefix="cptuning-app-", ignore_cleanup_errors=True)
+            place = folder_of(self.visitor)
+            place.mkdir(parents=True, exist_ok=True)
+            self._files = TemporaryDirectory(dir=place, ignore_cleanup_errors=True)
         return Path(self._files.name, name)
 
     def close(self) -> None:
