@@ -295,6 +295,8 @@ class TestReview:
         box = page.locator("#editor").bounding_box()
         assert box["width"] >= 390
         assert abs(box["y"] + box["height"] - 800) < 2
+        dot = page.locator("#map circle").last.bounding_box()
+        assert 0 < dot["y"] < box["y"]  # What was picked stays in sight.
         page.keyboard.press("Escape")
         expect(page.locator("#editor")).not_to_be_visible()
 
