@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import stratified_sample
-from cptuning.inference.calibration import fit_temperature, log_losses
+from cptuning.inference.calibration import fit_temperature, log_losses, nearly_least
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -25,8 +25,6 @@ SHRINKAGES = tuple(1 / (1 + ratio) for ratio in (0, 0.003, 0.01, 0.03, 0.1, 0.3,
 MOST_ANSWERS = 2048
 """Choices are made by the answers to at most so many rows: more would hardly change them."""
 
-# Log-losses that differ by less differ by rounding.
-_SAME_LOSS = 1e-9
 # If the mean squared distance of rows to their class means is below this, it is rounding.
 _NO_SPREAD = 1e-10
 # If less than this share of a class's weight is left without a row, it is rounding.
@@ -172,20 +170,18 @@ class DiscriminantAnalysis:
         if len(self.left_out) == 0:
             return SHRINKAGES[0]
         trials = list(self.trials.values())
-        losses, weights = np.stack([trial.losses for trial in trials]), trials[0].weights
-        excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
-        means = np.average(excess, axis=1, weights=weights)
-        squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
-        n = weights.sum()
-        errors = np.sqrt(squares / max(n - 1, _NO_SPREAD)) / np.sqrt(n)
-        return SHRINKAGES[int((means <= errors + _SAME_LOSS).argmax())]
+        losses = np.stack([trial.losses for trial in trials])
+        return SHRINKAGES[int(nearly_least(losses, trials[0].weights).argmax())]
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the least mean log-loss."""
+        return min(self.trials.values(), key=_mean_loss)
 
     @property
     def least_loss(self) -> float:
         """The mean log-loss of the best leave-one-out answers; 0 if nothing can be left out."""
-        if len(self.left_out) == 0:
-            return 0.0
-        return min(trial.mean_loss for trial in self.trials.values())
+        return self.best.mean_loss if len(self.left_out) else 0.0
 
     @cached_property
     def trials(self) -> "dict[float, Trial]":
@@ -339,6 +335,10 @@ class DiscriminantAnalysis:
         kept = values > values[-1] * max(n, d) * np.finfo(np.float64).eps
         values, vectors = values[kept], vectors[:, kept]
         return values, residuals.T @ vectors / np.sqrt(values) if n < d else vectors
+
+
+def _mean_loss(trial: Trial) -> float:
+    return trial.mean_loss
 
 
 def _variances(traces: Matrix, n_rows: float | Matrix) -> Matrix:

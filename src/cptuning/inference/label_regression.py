@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import strata, stratified_sample
+from cptuning.inference.calibration import nearly_least
 from cptuning.inference.label_calibration import LabelCalibration
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ PENALTIES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 MOST_ANSWERS = 2048
 """Choices are made by the answers to at most so many rows: more would hardly change them."""
 
-# Log-losses that differ by less differ by rounding.
-_SAME_LOSS = 1e-9
 # Eigenvalues and spreads below this share of the number of rows are rounding.
 _NO_SPREAD = 1e-10
 # A leave-one-out residual is divided by 1 - h, which only a row that spans a direction of its own
@@ -132,20 +131,18 @@ class LabelRegression:
         if len(self.left_out) == 0:
             return PENALTIES[0]
         trials = list(self.trials.values())
-        losses, weights = np.stack([trial.losses for trial in trials]), trials[0].weights
-        excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
-        means = np.average(excess, axis=1, weights=weights)
-        squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
-        n = weights.sum()
-        errors = np.sqrt(squares / max(n - 1, _NO_SPREAD)) / np.sqrt(n)
-        return PENALTIES[int((means <= errors + _SAME_LOSS).argmax())]
+        losses = np.stack([trial.losses for trial in trials])
+        return PENALTIES[int(nearly_least(losses, trials[0].weights).argmax())]
+
+    @property
+    def best(self) -> LabelTrial:
+        """The trial with the least mean log-loss."""
+        return min(self.trials.values(), key=_mean_loss)
 
     @property
     def least_loss(self) -> float:
         """The mean log-loss of the best leave-one-out answers; 0 if nothing can be left out."""
-        if len(self.left_out) == 0:
-            return 0.0
-        return min(trial.mean_loss for trial in self.trials.values())
+        return self.best.mean_loss if len(self.left_out) else 0.0
 
     @cached_property
     def trials(self) -> dict[float, LabelTrial]:
@@ -200,6 +197,10 @@ class LabelRegression:
         has_both = spread > _NO_SPREAD
         scales = strength / (rest * self._variance * np.where(has_both, spread, 1.0))
         return np.where(has_both, scales * (answers - shares), 0.0)
+
+
+def _mean_loss(trial: LabelTrial) -> float:
+    return trial.mean_loss
 
 
 def _eigenbasis(rows: Matrix) -> tuple[Matrix, Matrix]:

@@ -86,8 +86,8 @@ class CPTuningSettings(TrainingSettings):
     )
     description_weight: float | None = setting(
         "What a description of a label counts beside an example, for a class that has examples; 0 "
-        "leaves descriptions out, None chooses it by leave-one-out answers to the training "
-        "examples.",
+        "leaves descriptions out, None is 2 or 4 unless leave-one-out answers to the training "
+        "examples clearly prefer another weight.",
         least=0,
         most=100,
         default=None,
@@ -194,6 +194,8 @@ _DEFAULT = replace(
     selection="one-standard-error",
     inference="lda",
     instant_first=True,
+    # A text that fits has the same vector, and where texts are long it pays (docs/long-texts.md).
+    long_texts="windows",
 )
 
 # A sentence encoder already knows what a text is about: all layers follow, with no masked LM beside
@@ -229,13 +231,17 @@ PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
         # There is more to learn, and the masked LM would hold it back.
         "many": replace(_DEFAULT, contrastive_weight=1.0),
         "pair": replace(
-            _DEFAULT, template=_PAIR_TEMPLATE, learning_rate=2e-5, inference="unit-prototype"
+            _DEFAULT,
+            template=_PAIR_TEMPLATE,
+            learning_rate=2e-5,
+            inference="unit-prototype",
+            long_texts="truncate",
         ),
         "sentence": _SENTENCE,
     },
     "instant": {
         "single": _INSTANT,
-        "pair": replace(_INSTANT, template=_PAIR_TEMPLATE),
+        "pair": replace(_INSTANT, template=_PAIR_TEMPLATE, long_texts="truncate"),
     },
     "released": {"single": _RELEASED, "pair": replace(_RELEASED, template="{a} ? [MASK] {b}")},
 }
