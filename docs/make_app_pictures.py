@@ -49,6 +49,15 @@ def ask(page: Page, text: str) -> None:
     page.locator("#answer .answer").wait_for()
 
 
+def find_spans(page: Page) -> None:
+    tab(page, "Spans")
+    page.locator("#sample-spans").click()
+    page.locator("#learn-spans").click()
+    page.locator("#spans-learned .headline").wait_for()
+    page.locator("#span-types").scroll_into_view_if_needed()
+    page.locator("#span-texts").scroll_into_view_if_needed()
+
+
 def take(page: Page, name: str) -> None:
     page.wait_for_timeout(1000)
     page.screenshot(path=FOLDER / f"app-{name}.png")
@@ -70,8 +79,10 @@ def main() -> None:
             page.emulate_media(color_scheme="dark")
             ask(page, "My parcel was left in the rain. Where can I complain?")
             take(page, "ask")
-            page.set_viewport_size({"width": 400, "height": 860})
             page.emulate_media(color_scheme="light")
+            find_spans(page)
+            take(page, "spans")
+            page.set_viewport_size({"width": 400, "height": 860})
             tab(page, "Review")
             page.locator("#map circle.doubted").first.click(force=True)
             page.locator("#editor").wait_for()

@@ -120,7 +120,7 @@ class PageWiring:
 
     def _show(self, session: Session) -> Iterator[list[Any]]:
         """Show the session and, if an instant model is missing, that one when it is made."""
-        if session.key and (session.examples or session.done):
+        if session.key and session.has_work:
             self._workspaces.keep(session)
         yield [session, *(view(session) for _, view in self._views)]
         if session.needs_reading:
@@ -153,7 +153,14 @@ def show_error(error: CPTuningError) -> None:
 def build(settings: AppSettings) -> gr.Blocks:
     """The whole page."""
     from cptuning.app.editor import ExampleEditor
-    from cptuning.app.tabs import ask_tab, examples_tab, review_tab, train_tab, use_tab
+    from cptuning.app.tabs import (
+        ask_tab,
+        examples_tab,
+        review_tab,
+        spans_tab,
+        train_tab,
+        use_tab,
+    )
 
     tabs_by_title = (
         ("Examples", examples_tab),
@@ -173,6 +180,8 @@ def build(settings: AppSettings) -> gr.Blocks:
                 with gr.Tab(f"{number + 1} {title}"):
                     tab.build(wiring, editor)
                     _lead_on(number, titles)
+            with gr.Tab("Spans"):
+                spans_tab.build(wiring)
         _offer_undo(wiring)
         wiring.connect(page)
     return page
@@ -232,7 +241,8 @@ def launch(
     """Serve the page until it is closed; its address is in ``local_url``."""
     page = build(settings)
     # Not through Gradio's css option, which would prefix each of our selectors.
-    style = (files("cptuning.app") / "page.css").read_text("utf-8")
+    styles = [files("cptuning.app") / name for name in ("page.css", "spans.css")]
+    style = "\n".join(one.read_text("utf-8") for one in styles)
     page.queue(default_concurrency_limit=_AT_ONCE)
     try:
         page.launch(

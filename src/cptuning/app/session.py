@@ -15,6 +15,7 @@ from cptuning.app.checks import ExamplesCheck, places_of, repeated_places
 from cptuning.app.instant_models import InstantModels, can_be_instant
 from cptuning.app.opened_models import opened_model
 from cptuning.app.review import EmbeddingMap, Review
+from cptuning.app.span_workspace import SpanWorkspace
 from cptuning.app.taught_texts import TaughtPredictor
 from cptuning.app.user_examples import (
     AS_NAMED,
@@ -129,6 +130,8 @@ class Session:
         self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
+        self.spans = SpanWorkspace(self.settings.backbone)
+        """Texts to mark spans in: work of its own, beside the examples."""
         self.review: Review | None = None
         self.curve: LearningCurve | None = None
         self.changes = 0
@@ -149,6 +152,11 @@ class Session:
 
     def __deepcopy__(self, memo: Any) -> "Session":
         return Session(self.settings)  # Gradio copies the empty session; a lock can't be copied.
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to come back to."""
+        return bool(self.examples or self.done or self.spans.texts or self.spans.done)
 
     # The examples.
 
@@ -540,6 +548,7 @@ class Session:
     def close(self) -> None:
         """Cancel the running job and delete everything: the visitor has gone."""
         self.cancel_training()
+        self.spans.close()
         with self.lock:
             self._forget_model()
             self.examples, self.is_trained, self.changes, self._past = [], False, 0, []
