@@ -120,15 +120,16 @@ def analysis_of(
 def _choice(analyses: Sequence[Analysis], group_size: int, preferred: int) -> tuple[int, float]:
     """The number and the shrinkage of the analysis that is chosen."""
     losses = np.array([analysis.least_loss for analysis in analyses])
-    candidate = _first_of_the_least(losses)
-    if len(analyses[0].left_out):
-        starts = group_size * np.arange(preferred)
-        first = [
-            start + _first_of_the_least(losses[start : start + group_size]) for start in starts
-        ]
-        trials = [analyses[number].best for number in (*first, candidate)]
+    numbers = [
+        start + _first_of_the_least(losses[start : start + group_size])
+        for start in range(0, group_size * preferred, group_size)
+    ]
+    numbers.append(_first_of_the_least(losses))
+    candidate = numbers[-1]
+    if preferred and len(analyses[0].left_out):
+        trials = [analyses[number].best for number in numbers]
         good = nearly_least(np.stack([trial.losses for trial in trials]), trials[0].weights)
-        candidate = int((*first, candidate)[int(good.argmax())])
+        candidate = numbers[int(good.argmax())]
     return candidate, analyses[candidate].shrinkage
 
 
