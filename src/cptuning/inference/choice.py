@@ -40,8 +40,9 @@ class LeaveOneOut:
     The one with the least log-loss is chosen, each judged by its leave-one-out answers at its best
     shrinkage and temperature; of equally good ones, the first. With some ``preferred`` groups it is
     the best candidate of the first of them that has one within a standard error of the best of all,
-    if there is one: what few answers can't tell apart is not left to chance. A group are as many
-    candidates as ``group_size`` says, which stand together; the preferred ones are the first.
+    in its log-loss and in its errors, if there is one: what few answers can't tell apart is not
+    left to chance. A group are as many candidates as ``group_size`` says, which stand together; the
+    preferred ones are the first.
 
     The least of several losses is too good to be told, even if no candidate is better than the
     others. So a row is answered by the choice of a fit without it. It would not do to leave out
@@ -127,10 +128,20 @@ def _choice(analyses: Sequence[Analysis], group_size: int, preferred: int) -> tu
     numbers.append(_first_of_the_least(losses))
     candidate = numbers[-1]
     if preferred and len(analyses[0].left_out):
-        trials = [analyses[number].best for number in numbers]
-        good = nearly_least(np.stack([trial.losses for trial in trials]), trials[0].weights)
-        candidate = numbers[int(good.argmax())]
+        good = np.flatnonzero(_nearly_best([analyses[number] for number in numbers]))
+        candidate = numbers[good[0]] if len(good) else candidate
     return candidate, analyses[candidate].shrinkage
+
+
+def _nearly_best(analyses: Sequence[Analysis]) -> "Flags":
+    """Whose answers are within a standard error of the best ones, in log-loss and in errors.
+
+    A temperature can make the loss of wrong answers small, but not that of being wrong.
+    """
+    trials = [one.best for one in analyses if isinstance(one, DiscriminantAnalysis)]
+    by_loss = nearly_least(np.stack([trial.losses for trial in trials]), trials[0].weights)
+    by_errors = nearly_least(np.stack([trial.errors for trial in trials]), trials[0].weights)
+    return by_loss & by_errors
 
 
 def _first_of_the_least(losses: "Floats") -> int:

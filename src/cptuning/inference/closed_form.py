@@ -61,6 +61,8 @@ class Trial:
 
     temperature: float
     losses: Matrix
+    errors: Matrix
+    """1 where the answer is wrong, else 0."""
     weights: Matrix
     """What each answer counts."""
 
@@ -188,7 +190,7 @@ class DiscriminantAnalysis:
         """How well each shrinkage answers rows that are left out."""
         rows = self.left_out
         if len(rows) == 0:
-            return dict.fromkeys(SHRINKAGES, Trial(1.0, np.empty(0), np.empty(0)))
+            return dict.fromkeys(SHRINKAGES, Trial(1.0, *[np.empty(0)] * 3))
         rows = rows[stratified_sample(self.labels[rows], MOST_ANSWERS, seed=0)]
         parts = [self._projected(rows[part]) for part in _blocks(len(rows))]
         trials, labels, weights = {}, self.labels[rows], self.weights[rows]
@@ -196,7 +198,8 @@ class DiscriminantAnalysis:
             scores = self._left_out_scores(parts, shrinkage)
             temperature = fit_temperature(scores, labels, weights)
             losses = log_losses(scores, labels, temperature)
-            trials[shrinkage] = Trial(temperature, losses, weights)
+            errors = (scores.argmax(axis=1) != labels).astype(np.float64)
+            trials[shrinkage] = Trial(temperature, losses, errors, weights)
         return trials
 
     def restricted(self, rows: "IntArray") -> "DiscriminantAnalysis":
