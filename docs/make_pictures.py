@@ -1,4 +1,4 @@
-"""Draw the README's picture: the demo's test messages before and after training.
+"""Draw the picture of docs/method.md: the demo's messages before and after training.
 
 python docs/make_pictures.py
 """

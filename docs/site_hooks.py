@@ -76,7 +76,7 @@ def on_files(files, config):
 def reference_page(title, package, names):
     """A page for mkdocstrings, with one entry for each name."""
     entries = [f"::: {package}.{name}" for name in names]
-    return "\n\n".join([f"# {title}", f"What `import {package}` offers.", *entries]) + "\n"
+    return "\n\n".join([f"# {title}", f"The public names of `{package}`.", *entries]) + "\n"
 
 
 def command_reference():
@@ -84,9 +84,18 @@ def command_reference():
     from cptuning.cli import app
 
     command = typer.main.get_command(app)
+    _describe_in_full(command)
     with command.make_context("cptuning", [], resilient_parsing=True) as context:
         page = typer.cli.get_docs_for_click(obj=command, ctx=context, name="cptuning")
     return re.sub(r"^(#+) `cptuning(.*)`$", r"\1 cptuning\2", page, flags=re.MULTILINE)
+
+
+def _describe_in_full(group):
+    """Let lists of commands have the whole first line of each, not its first 45 characters."""
+    for command in group.commands.values():
+        command.short_help = command.help.splitlines()[0]
+        if hasattr(command, "commands"):
+            _describe_in_full(command)
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -113,7 +122,9 @@ def on_page_content(content, page, config, files):
     """Formulas as MathML, which browsers draw without a script."""
 
     def drawn(match):
-        display = "block" if match[1] == "div" else "inline"
-        return latex2mathml.converter.convert(unescape(match[2]), display=display)
+        if match[1] == "span":
+            return latex2mathml.converter.convert(unescape(match[2]))
+        formula = latex2mathml.converter.convert(unescape(match[2]), display="block")
+        return f'<div class="formula">{formula}</div>'
 
     return FORMULA.sub(drawn, content)

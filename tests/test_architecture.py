@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "cptuning"
 # The way of the data, as in CONTRIBUTING.md.
 ORDER = [
     "errors",
+    "input_limits",
     "extras",
     "files",
     "data",
@@ -141,7 +142,7 @@ def test_heavy_packages_are_not_imported_before_they_are_needed(statement):
 
 def test_the_walk_of_a_fit_names_at_most_a_dozen_modules_and_all_of_them_exist():
     guide = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text("utf-8")
-    walk = guide.split("## The walk of a fit")[1].split("\n## ")[0]
+    walk = guide.split("## What happens in a fit")[1].split("\n## ")[0]
     picture = walk.split("```mermaid")[1].split("```")[0]
     drawn = set(re.findall(r"[a-z_/]+\.py", picture))
     told = set(re.findall(r"[a-z_/]+\.py", walk))

@@ -1,9 +1,12 @@
 """The package as it is published: what is in it, and that the wheel alone fits and predicts."""
 
+import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -15,12 +18,20 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MOST_MEGABYTES = 45
 
-FIT = """
+INSTANT = """
 import sys
 from cptuning import CPTuningClassifier
 texts = ["where is my parcel?", "no parcel yet", "my money back", "a refund please"]
 clf = CPTuningClassifier(preset="instant").fit(texts, ["delivery"] * 2 + ["refund"] * 2)
+clf.save("model")
 print(clf.predict(["has my parcel been sent?"])[0], "torch" in sys.modules)
+"""
+TRAINED = """
+from cptuning import CPTuningClassifier
+texts = ["where is my parcel?", "no parcel yet", "my money back", "a refund please"]
+clf = CPTuningClassifier(steps=2, instant_first=False, validation="none", verbose=False)
+clf.fit(texts, ["delivery"] * 2 + ["refund"] * 2)
+print(clf.predict(["has my parcel been sent?"])[0], clf.training_["best_step"])
 """
 
 
@@ -31,8 +42,44 @@ def built(tmp_path_factory):
     return place
 
 
-@pytest.mark.slow
-def test_the_wheel_alone_fits_and_predicts_in_an_empty_environment(built, tmp_path):
+class Environment:
+    """An environment that has what is installed into it and nothing else."""
+
+    def __init__(self, folder, wheel):
+        venv.create(folder / "env", with_pip=True)
+        self.folder, self.programs, self.wheel = folder, folder / "env" / "bin", wheel
+
+    def start(self, program, *arguments):
+        return subprocess.Popen(
+            [self.programs / program, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        )
+
+    def run(self, program, *arguments, check=True):
+        with self.start(program, *arguments) as process:
+            told, said = process.communicate()
+        assert process.returncode == 0 or not check, said
+        return subprocess.CompletedProcess(program, process.returncode, told, said)
+
+    def install(self, *names):
+        pins = ROOT / "constraints.txt"
+        self.run("python", "-m", "pip", "install", "--quiet", "--constraint", pins, *names)
+
+    def has(self, package):
+        return self.run("python", "-m", "pip", "show", package, check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def environment(built, tmp_path_factory):
+    [wheel] = built.glob("*.whl")
+    return Environment(tmp_path_factory.mktemp("installed"), wheel)
+
+
+def test_what_is_in_the_wheel_and_how_large_both_files_are(built):
     [wheel], [sdist] = built.glob("*.whl"), built.glob("*.tar.gz")
     assert wheel.stat().st_size < MOST_MEGABYTES * 1_000_000
     assert sdist.stat().st_size < MOST_MEGABYTES * 1_000_000
@@ -42,26 +89,43 @@ def test_the_wheel_alone_fits_and_predicts_in_an_empty_environment(built, tmp_pa
         "cptuning",
         f"cptuning-{PROJECT['version']}.dist-info",
     }
-    venv.create(tmp_path / "env", with_pip=True)
-    python = tmp_path / "env" / "bin" / "python"
-    constraints = ["--constraint", ROOT / "constraints.txt"]
-    subprocess.run([python, "-m", "pip", "install", "-q", *constraints, wheel], check=True)
-    found = subprocess.run(
-        [python, "-c", FIT], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    assert found.stdout.split() == ["delivery", "False"]
-    listed = subprocess.run(
-        [python, "-m", "pip", "list"], capture_output=True, text=True, check=True
-    )
-    assert not re.search(r"^(torch|transformers|pandas) ", listed.stdout, re.MULTILINE)
-    command = tmp_path / "env" / "bin" / "cptuning"
-    shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
-    assert shown.stdout == f"cptuning {PROJECT['version']}\n"
-    refused = subprocess.run(
-        [command, "app"], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+
+
+@pytest.mark.slow
+def test_each_step_of_the_installation_in_an_empty_environment(environment):
+    """The wheel fits and predicts, [serve] serves, both without torch; then [train] trains."""
+    environment.install(environment.wheel)
+    assert environment.run("python", "-c", INSTANT).stdout.split() == ["delivery", "False"]
+    assert not any(map(environment.has, ("torch", "transformers", "pandas", "fastapi")))
+    shown = environment.run("cptuning", "--version").stdout
+    assert shown == f"cptuning {PROJECT['version']}\n"
+    refused = environment.run("cptuning", "app", check=False)
     assert refused.returncode == 2
     assert 'pip install "cptuning[' in refused.stderr
+
+    environment.install(f"{environment.wheel}[serve]")
+    assert answer_of_the_service(environment) == "delivery"
+    assert not any(map(environment.has, ("torch", "transformers", "pandas")))
+
+    environment.install("torch")  # first and alone, as constraints.txt pins it
+    environment.install(f"{environment.wheel}[train]")
+    assert environment.run("python", "-c", TRAINED).stdout.split() == ["delivery", "2"]
+
+
+def answer_of_the_service(environment):
+    """Start ``cptuning serve`` on any free port, ask it once, and end it."""
+    with environment.start("cptuning", "serve", "model", "--port", "0") as service:
+        try:
+            address = next(filter(None, (re.search(r"http://[^\s;]+", x) for x in service.stderr)))
+            request = urllib.request.Request(
+                f"{address[0]}/predict",
+                json.dumps({"texts": "has my parcel been sent?"}).encode(),
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["predictions"][0]["label"]
+        finally:
+            service.terminate()
 
 
 def test_the_versions_that_are_promised_are_the_lowest_that_are_installed():

@@ -203,28 +203,40 @@ def picture(all_records: Iterable[Job]) -> bytes:
     """Accuracy against seconds to fit, 8 examples per class, as PNG.
 
     The means are over the tasks that all drawn rows have in common, so they can be compared;
-    those of seconds over the ones that every row was fitted to on a CPU.
+    those of seconds over the ones that every row was fitted to on a CPU. A row is drawn if it was
+    run on at least half of SetFit's tasks, and on a CPU on one of them.
     """
     records = Records(all_records)
-    rows = [row for row in ROWS if row.kind != "majority" and records.of(row, SETS, 8, SPLITS)]
-    tasks = [(name, split) for name in SETS for split in SPLITS]
-    for row in rows:
-        tasks = [(name, split) for name, split in tasks if records.of(row, [name], 8, [split])]
-    if not tasks:
-        raise CPTuningError("The rows have no task in common: run them on the same ones.")
-    on_cpu = [
-        (name, split)
-        for name, split in tasks
-        if all(timed(records.of(row, [name], 8, [split])) for row in rows)
+    measured = {
+        row: _places(records.of(row, SETS, 8, SPLITS)) for row in ROWS if row.kind != "majority"
+    }
+    compared = set().union(*(found for row, found in measured.items() if row.kind == "setfit"))
+    compared = compared or {(name, split) for name in SETS for split in SPLITS}
+    on_cpu = {row: _places(timed(records.of(row, SETS, 8, SPLITS))) & compared for row in measured}
+    rows = [
+        row
+        for row, found in measured.items()
+        if on_cpu[row] and 2 * len(found & compared) >= len(compared)
     ]
-    if not on_cpu:
+    if len(rows) < 2:
+        raise CPTuningError("No two rows have tasks in common: run them on the same ones.")
+    shared = compared.intersection(*(measured[row] for row in rows))
+    timed_by_all = shared.intersection(*(on_cpu[row] for row in rows))
+    if not timed_by_all:
         raise CPTuningError("No task was run on a CPU by all rows: the picture has no seconds.")
     points = {}
     for row in rows:
-        accuracy = mean_over_sets(_of_tasks(records, row, tasks), "accuracy")
-        seconds = mean_over_sets(_of_tasks(records, row, on_cpu), "fit_seconds")
-        points[_METHODS[row.kind], row.encoder or "no encoder"] = (seconds, 100 * accuracy)
-    return accuracy_by_seconds_png(points)
+        accuracy = mean_over_sets(_of_tasks(records, row, sorted(shared)), "accuracy")
+        seconds = mean_over_sets(_of_tasks(records, row, sorted(timed_by_all)), "fit_seconds")
+        points[_METHODS[row.kind], row.encoder or ""] = (seconds, 100 * accuracy)
+    sets = len({name for name, _ in shared})
+    note = f"8 examples per class, mean over {sets} data sets ({len(shared)} tasks)"
+    return accuracy_by_seconds_png(points, note)
+
+
+def _places(by_set: dict[str, list[Job]]) -> set[tuple[str, int]]:
+    """The tasks of records."""
+    return {(name, record["split"]) for name, records in by_set.items() for record in records}
 
 
 def _of_tasks(records: Records, row: Row, tasks: Sequence[tuple[str, int]]) -> dict[str, list[Job]]:

@@ -35,11 +35,13 @@ class TrainingSettings:
     """What the input looks like, and how long, how fast and on what batches to train."""
 
     template: str = setting(
-        "The prompt around a text {a} or a pair {a}, {b}; the model answers at its [MASK] or [CLS]."
+        "The prompt around a text {a} or a pair {a}, {b}; the model answers at [MASK] or [CLS]."
     )
-    max_length: int = setting("The longest input in tokens; longer texts are cut.", least=8)
+    max_length: int = setting(
+        "The maximum length of an input in tokens; longer texts are truncated.", least=8
+    )
     optimizer: Literal["adam", "adamw"] = setting("The optimiser.")
-    learning_rate: float = setting("The highest learning rate.", above=0)
+    learning_rate: float = setting("The peak learning rate.", above=0)
     weight_decay: float = setting("The weight decay of AdamW; Adam has none.", least=0)
     warmup: float = setting(
         "The share of the steps over which the learning rate rises from zero; "
@@ -50,27 +52,29 @@ class TrainingSettings:
     clip_norm: float = setting(
         "Gradients with a larger norm are scaled down to it; 0 leaves them as they are.", least=0
     )
-    batch_size: int = setting("How many labelled examples a batch has.", least=2)
+    batch_size: int = setting("The number of labelled examples in a batch.", least=2)
     batches: Literal["uniform", "balanced"] = setting(
         'How a batch is drawn: "uniform" takes every example equally often, "balanced" takes '
         "equally many of each class."
     )
-    accumulate: int = setting("How many batches one step of the optimiser sees.", least=1)
+    accumulate: int = setting(
+        "The number of batches whose gradients are added up in one optimiser step.", least=1
+    )
     steps: int = setting("The number of training steps; 0 leaves the model untrained.", least=0)
     epochs: int = setting(
-        "At least this many passes over the examples; 0 means just ``steps``.", least=0
+        "The minimum number of passes over the examples; 0 means ``steps`` alone.", least=0
     )
-    most_steps: int = setting("The most steps that ``epochs`` may ask for.", least=0)
+    most_steps: int = setting("The maximum number of steps that ``epochs`` can result in.", least=0)
     evaluate_every: int = setting(
         "The number of steps between two evaluations on held-out examples.", least=1
     )
     patience: int = setting(
-        "Stop after this many evaluations without a better one; 0 means never.", least=0
+        "Stop after this many evaluations without improvement; 0 means never.", least=0
     )
     selection: Literal["best", "one-standard-error"] = setting(
-        'Which weights are kept: "best" keeps those that answered held-out examples best; '
-        '"one-standard-error" keeps the last ones, unless the best are better by more than a '
-        "standard error, as a few examples can't tell more from chance."
+        'Which weights are kept: "best" keeps those with the best answers to held-out examples; '
+        '"one-standard-error" keeps the last ones unless the best are better by more than a '
+        "standard error, since a few examples cannot show smaller differences."
     )
     temperature: float = setting(
         "The temperature of the probabilities if there are no held-out examples to fit it to.",
@@ -114,8 +118,8 @@ class TrainingSettings:
 
 S = TypeVar("S", bound=TrainingSettings)
 # Pairs; single texts; and, if a preset tells them apart, single texts of more than two classes, and
-# whatever a sentence encoder reads.
-Kind = Literal["pair", "single", "many", "sentence"]
+# single texts and pairs that a sentence encoder reads.
+Kind = Literal["pair", "single", "many", "sentence", "sentence-pair"]
 Presets = Mapping[str, Mapping[Kind, S]]
 
 
@@ -139,7 +143,8 @@ def resolve_preset(
     chosen = presets[preset]
     kind: Kind = "pair" if pair else "many" if classes > 2 and "many" in chosen else "single"
     if pooled:
-        kind = "sentence" if "sentence" in chosen else kind
+        of_encoders: Kind = "sentence-pair" if pair else "sentence"
+        kind = of_encoders if of_encoders in chosen else kind
         changes["template"] = "{a} [SEP] {b}" if pair else "{a}"
     settings = replace(chosen[kind], **changes)
     check_settings(settings)

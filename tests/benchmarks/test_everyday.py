@@ -448,19 +448,37 @@ def test_a_remark_on_records_is_told_once():
 
 
 def test_the_picture_compares_rows_on_the_tasks_they_share(monkeypatch):
-    drawn = {}
-    monkeypatch.setattr(report, "accuracy_by_seconds_png", drawn.update)
+    drawn, notes = {}, []
+
+    def draw(points, note):
+        drawn.update(points)
+        notes.append(note)
+
+    monkeypatch.setattr(report, "accuracy_by_seconds_png", draw)
     records = [
         record("majority", "TREC", 13, 0.2),
         record("tfidf", "TREC", 13, 0.6),
         record("tfidf", "SST5", 13, 0.2),
         record("setfit", "TREC", 13, 0.8, encoder="minilm"),
+        record("default", "TREC", 13, 0.9, encoder="embedded", on_gpu=True),
     ]
     report.picture(records)
-    assert drawn == {
-        ("TF-IDF + LR", "no encoder"): (6.0, 60.0),
-        ("SetFit", "minilm"): (8.0, 80.0),
-    }
-    records[-1]["set"] = "Clickbait"
-    with pytest.raises(CPTuningError, match="no task in common"):
+    assert drawn == {("TF-IDF + LR", ""): (6.0, 60.0), ("SetFit", "minilm"): (8.0, 80.0)}
+    assert notes == ["8 examples per class, mean over 1 data sets (1 tasks)"]
+    records[3]["set"] = "Clickbait"
+    with pytest.raises(CPTuningError, match="No two rows have tasks in common"):
         report.picture(records)
+
+
+def test_the_picture_leaves_out_a_row_that_has_hardly_been_run(monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(
+        report, "accuracy_by_seconds_png", lambda points, note: drawn.update(points)
+    )
+    records = [
+        record(kind, name, 13, 0.5, encoder=encoder)
+        for kind, encoder in (("tfidf", None), ("setfit", "minilm"))
+        for name in ("TREC", "SST5", "Clickbait")
+    ]
+    report.picture([*records, record("instant", "TREC", 13, 0.9, encoder="embedded")])
+    assert set(drawn) == {("TF-IDF + LR", ""), ("SetFit", "minilm")}

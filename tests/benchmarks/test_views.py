@@ -13,7 +13,6 @@ from cptuning.files.journal import Journal
 from cptuning.methods.cp_tuning_settings import PRESETS
 
 FOLDER = Path(__file__).parents[2]
-SEARCHED = [kind for kind in views.SETS if kind != "sentence"]
 DOCUMENTED = (FOLDER / "docs/presets.md").read_text("utf-8")
 
 
@@ -36,51 +35,69 @@ def data(tmp_path, monkeypatch):
 
 
 def test_the_shipped_runs_make_the_documented_tables(records):
-    for kind in SEARCHED:
+    for kind in views.SETS:
         made = views.table(records, kind)
         assert len(made.splitlines()) == 2 + 2 * len(views.variants_of(kind))
         assert made in DOCUMENTED
 
 
-def test_the_presets_follow_from_the_runs_by_the_rule(records):
-    """Within a standard error of the best row the first is taken; LDA is by the means."""
-
-    def chosen(kind, frozen):
-        rows = views.table(records, kind).splitlines()[2:]
-        cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
-        cells = [row for row in cells if row[0].startswith("frozen") == frozen]
-        best = max(cells, key=lambda row: float(row[-2]))
-        runs = {(r["variant"], a): {} for r in records if r["kind"] == kind for a in views.ANSWERS}
-        for r in records:
-            if r["kind"] == kind:
-                for a in views.ANSWERS:
-                    runs[r["variant"], a][r["dataset"], r["seed"]] = r["accuracy"][a]
-        ahead = runs[best[0], best[1]]
-        for row in cells:
-            gaps = [ahead[key] - runs[row[0], row[1]][key] for key in ahead]
+def chosen(records, kind, takes_part):
+    """Within a standard error of the best row the first is taken."""
+    runs = {}
+    for r in records:
+        if r["kind"] == kind and r["dataset"] in views.SETS[kind] and takes_part(r["variant"]):
+            for answer in views.ANSWERS:
+                found = runs.setdefault((r["variant"], answer), {})
+                found[r["dataset"], r["seed"], r["backbone"]] = r["accuracy"][answer]
+    whole = max(map(len, runs.values()))
+    runs = {row: found for row, found in runs.items() if len(found) == whole}
+    best = max(runs.values(), key=lambda found: np.mean(list(found.values())))
+    for variant in filter(takes_part, views.variants_of(kind)):
+        for answer in views.ANSWERS:
+            gaps = [best[key] - runs[variant, answer][key] for key in best]
             if np.mean(gaps) <= np.std(gaps, ddof=1) / len(gaps) ** 0.5:
-                return row[0]
-        raise AssertionError
+                return variant
+    raise AssertionError
 
-    default = {kind: PRESETS["default"][kind] for kind in SEARCHED}
-    assert chosen("single", frozen=False) == "base"
-    assert chosen("many", frozen=False) == "lambda 1"
-    assert chosen("pair", frozen=False) == "rate 2e-5"
-    assert chosen("many", frozen=True).startswith("frozen, all in all")
-    for kind, variant in {"single": "base", "many": "lambda 1", "pair": "rate 2e-5"}.items():
+
+def answer_of(records, kind):
+    """The one with the higher mean over all variants."""
+    of_kind = [r["accuracy"] for r in records if r["kind"] == kind]
+    means = {answer: np.mean([found[answer] for found in of_kind]) for answer in views.ANSWERS}
+    return max(means, key=means.get)
+
+
+def is_frozen(variant):
+    return variant.startswith("frozen")
+
+
+def test_the_presets_follow_from_the_runs_by_the_rule(records):
+    for kind in ("single", "many", "pair"):
+        variant = chosen(records, kind, lambda name: not is_frozen(name))
         wanted = views._BASE | views.VARIANTS[variant]
-        assert {name: getattr(default[kind], name) for name in wanted} == wanted
-        means = {
-            a: np.mean([r["accuracy"][a] for r in records if r["kind"] == kind])
-            for a in views.ANSWERS
-        }
-        assert default[kind].inference == max(means, key=means.get)
+        preset = PRESETS["default"][kind]
+        assert {name: getattr(preset, name) for name in wanted} == wanted
+        assert preset.inference == answer_of(records, kind)
+    assert chosen(records, "many", is_frozen).startswith("frozen, all in all")
     instant = PRESETS["instant"]["single"]
     assert (instant.template, instant.centred, instant.inference) == (
         views._EXCLAIMED["template"],
         False,
         "lda",
     )
+
+
+@pytest.mark.parametrize("kind", views.SENTENCE_VARIANTS)
+def test_the_presets_of_sentence_encoders_follow_by_the_rule(records, kind):
+    variant = chosen(records, kind, lambda name: name in views.variants_of(kind))
+    preset = PRESETS["default"][kind]
+    if is_frozen(variant):
+        assert preset.steps == preset.epochs == 0
+        assert preset.leaves_one_out
+        return
+    wanted = views._SENTENCE_BASE | views.SENTENCE_VARIANTS[kind][variant]
+    assert {name: getattr(preset, name) for name in wanted} == wanted
+    assert preset.inference == answer_of(records, kind)
 
 
 def test_what_is_answered_is_not_learned_and_each_text_counts_once(data):

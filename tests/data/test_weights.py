@@ -54,7 +54,7 @@ def test_wrong_class_weights_get_one_sentence(given_weights, sentence):
     ("given_weights", "sentence"),
     [
         ([1, 2], r"sample_weight has shape \(2,\) for 3 examples"),
-        ([1, "many", 2], "something else than numbers"),
+        ([1, "many", 2], "values that are not numbers"),
         ([1, -2, 3], "sample_weight is -2.0 in row 2"),
         ([1, 2, float("inf")], "sample_weight is inf in row 3"),
         ([0, 0, 0], "All weights of examples are 0"),

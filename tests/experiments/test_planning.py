@@ -250,6 +250,15 @@ def test_a_sentence_encoder_has_the_settings_of_one_whatever_its_size(request_fo
     assert grid_for(SENTENCES["parameters"], pooled=True) == SMALL_GRID
 
 
+def test_a_sentence_encoder_is_trained_on_pairs_though_its_preset_is_not(request_for):
+    asked = {"methods": ("cp-tuning",), "datasets": ("MRPC",)}
+    tasks = plan(request_for(**asked, steps=None), SENTENCES)
+    for settings in settings_of(tasks):
+        assert (settings["steps"], settings["epochs"]) == (20, 10)
+    short = plan(request_for(**asked, steps=5), SENTENCES)
+    assert {settings["steps"] for settings in settings_of(short)} == {5}
+
+
 def test_what_needs_a_prompt_is_refused_where_there_is_none(request_for):
     with pytest.raises(CPTuningError, match=r"pet reads a \[MASK\], and sentences is read without"):
         plan(request_for(methods=("cp-tuning", "pet")), SENTENCES)

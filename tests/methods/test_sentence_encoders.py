@@ -84,12 +84,27 @@ def test_there_is_no_template_and_no_masked_lm(folder):
     assert all(mask not in encoding.ids for encoding in task.encodings)
 
 
-def test_a_pair_is_one_input(encoder, tmp_path):
+def test_a_pair_is_the_relation_of_its_texts(encoder, tmp_path):
     classifier = fitted(encoder, PAIRS * 2, ["a", "b", "b"] * 2)
     assert classifier.settings_.template == "{a} [SEP] {b}"
+    swapped = [(b, a) for a, b in PAIRS]
+    assert_close(classifier.transform(PAIRS), classifier.transform(swapped))
     classifier.save(tmp_path / "model")
     again = cptuning.load(tmp_path / "model")
     np.testing.assert_array_equal(again.transform(PAIRS), classifier.transform(PAIRS))
+
+
+def test_pairs_are_compared_without_training_unless_steps_are_asked_for(encoder):
+    given = {"backbone": str(encoder), "verbose": False}
+    pairs, labels = PAIRS * 2, ["a", "b", "b"] * 2
+    untrained = CPTuningClassifier(**given).fit(pairs, labels)
+    assert untrained.history_.best_step == 0
+    assert untrained.held_out_score_ is not None
+    instant = CPTuningClassifier(**given, preset="instant").fit(pairs, labels)
+    np.testing.assert_array_equal(untrained.predict_proba(PAIRS), instant.predict_proba(PAIRS))
+    trained = fitted(encoder, pairs, labels)
+    assert trained.history_.best_step == 3
+    assert not np.allclose(trained.transform(PAIRS), untrained.transform(PAIRS))
 
 
 def test_a_preset_of_its_own_unless_the_papers_is_asked_for(encoder, tiny):

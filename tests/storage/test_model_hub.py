@@ -339,7 +339,7 @@ def test_who_is_not_logged_in_uploads_nothing(hub, fitted):
 
 @pytest.mark.parametrize("name", ["films", "a/b/c", "../films", "org/films/", "org/fi lms", ""])
 def test_what_is_no_name_of_the_hub_is_not_asked_for(hub, fitted, name):
-    with pytest.raises(CPTuningError, match="is no name on the hub: write one such as org/name"):
+    with pytest.raises(CPTuningError, match="is not a name on the hub: use one such as org/name"):
         fitted.push_to_hub(name)
     if name not in ("", "org/films/"):  # As a path, the last is the same as without the slash.
         with pytest.raises(CPTuningError, match="There is no model folder"):
@@ -441,7 +441,7 @@ def test_what_goes_wrong_is_one_sentence(hub, model, run, tmp_path):  # noqa: F8
     new.write_text("text\nhello\n")
     for words, said in [
         (("predict", "org/films", new), "there is no such model, or it is private"),
-        (("push", model, "films"), "is no name on the hub"),
+        (("push", model, "films"), "is not a name on the hub"),
         (("push", model, "org/films"), "hf auth login"),
         (("add", "org/films", new), "There is no model folder"),
     ]:

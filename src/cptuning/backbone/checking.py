@@ -29,7 +29,7 @@ _SPARE_NUMBERS = 1_000_000
 
 
 def check_backbone_files(folder: Path) -> None:
-    """Refuse a folder with numbers in its configuration that its tensors don't bear out."""
+    """Refuse a folder with numbers in its configuration that do not match its tensors."""
     largest = max((size for shape in weight_shapes(folder).values() for size in shape), default=0)
     for name, number in _numbers(read_json(folder / "config.json")):
         most = max(_MOST, largest)
@@ -39,8 +39,8 @@ def check_backbone_files(folder: Path) -> None:
             most = max(_MOST_POSITIONS, largest)
         if "token_id" not in name and not abs(number) <= most:
             raise CPTuningError(
-                f"The configuration of {folder} says {name}={_short(number)}, which its weights do "
-                "not bear out: save or copy the model again."
+                f"The configuration of {folder} says {name}={_short(number)}, which does not "
+                "match its weights: save or copy the model again."
             )
 
 

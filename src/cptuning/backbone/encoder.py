@@ -66,7 +66,7 @@ class TextEncoder:
         return cls(layout, module.to(device).eval(), backbone)
 
     def save(self, folder: Path) -> None:
-        """Write the backbone as transformers does, and beside it what is CP-Tuning's own."""
+        """Write the backbone as transformers does, together with CP-Tuning's own files."""
         with quiet_transformers():
             self.backbone.tokenizer.save_pretrained(folder / BACKBONE_FOLDER)
             self.module.model.save_pretrained(folder / BACKBONE_FOLDER)

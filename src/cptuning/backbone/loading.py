@@ -130,7 +130,7 @@ class Backbone:
 
     @property
     def max_length(self) -> int:
-        """The most tokens that the model can read at once."""
+        """The maximum number of tokens that the model can read."""
         config = self.model.config
         positions = getattr(config, "max_position_embeddings", None) or 1 << 30
         position_table = _position_table(self.model)
@@ -154,17 +154,17 @@ def _position_table(model: PreTrainedModel) -> torch.nn.Embedding | None:
 
 
 def load_backbone(name: str | Path = "embedded", progress: bool = True) -> Backbone:
-    """The model that a name stands for.
+    """Load the model that a name stands for.
 
-    A name is one of the table's (``"embedded"``, ``"small"``, ``"base"``, ``"multilingual"``,
-    ``"paper"``: see ``cptuning backbones``), a folder, or an id on the hub. What is not here yet is
-    downloaded once; ``progress`` shows a bar on a terminal.
+    The name is a short name (``"embedded"``, ``"small"``, ``"base"``, ``"multilingual"``,
+    ``"paper"``: see ``cptuning backbones``), a folder, or an id on the hub. Models that are not on
+    this machine are downloaded once; ``progress`` shows a bar in a terminal.
 
     It may be a masked LM, an encoder without a head, or a sentence encoder in the format of
     sentence-transformers.
 
-    Weights are read from safetensors only and no code from outside is run. They come as float32
-    whatever the file holds: half precision on a CPU is slow, and overflows.
+    Weights are read from safetensors only, and no code from outside is run. They are converted to
+    float32: half precision is slow on a CPU, and overflows.
 
     >>> backbone = load_backbone("embedded")
     >>> backbone.has_head, backbone.tokenizer.mask_token
@@ -345,7 +345,7 @@ def _checked(backbone: Backbone) -> Backbone:
 
 
 def describe(backbone: Backbone) -> dict[str, Any]:
-    """What records and model cards say of the backbone: of a folder its last part, not its place.
+    """What records and model cards say about the backbone; for a folder its name, not its path.
 
     >>> describe(load_backbone("embedded"))["parameters"] > 1_000_000
     True

@@ -42,7 +42,7 @@ _KEYS_OF_MODES: dict[str, PoolingMode] = {
 
 @dataclass(frozen=True)
 class SentenceFolder:
-    """What a folder of sentence-transformers says of its modules."""
+    """What a folder of sentence-transformers says about its modules."""
 
     transformer: Path
     """The folder of the model itself."""
@@ -193,7 +193,7 @@ def _dense(folder: Path, width: int) -> Dense:
     read, written = facts.get("module_input_name"), facts.get("module_output_name")
     usual = (None, "sentence_embedding")
     if facts.get("use_residual") or read not in usual or written not in usual:
-        raise CPTuningError(f"{path} has a residual or reads something else than the embedding.")
+        raise CPTuningError(f"{path} has a residual or reads an input other than the embedding.")
     sizes = [_whole_number(path, n, facts.get(n)) for n in ("in_features", "out_features")]
     activation = str(facts.get("activation_function", "Tanh")).rpartition(".")[2]
     if activation not in ACTIVATIONS:

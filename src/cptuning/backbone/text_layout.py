@@ -27,7 +27,7 @@ class TokenizedBackbone(Protocol):
 
     @property
     def max_length(self) -> int:
-        """The most tokens that the model can read at once."""
+        """The maximum number of tokens that the model can read."""
         ...
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cptuning.data import LabelSpace, stratified_sample
 from cptuning.inference import SupportSet, softmax
-from cptuning.inference.closed_form import MOST_ANSWERS
+from cptuning.inference.leave_one_out import MOST_ANSWERS
 from cptuning.inference.scoring import Scores
 from cptuning.inference.support import IntArray
 from cptuning.methods.evaluation_log import HeldOut

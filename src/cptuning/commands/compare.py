@@ -11,8 +11,8 @@ from cptuning.commands.console import print_json, print_table, warn
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A folder of `reproduce`.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="A result directory of `reproduce`.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another result directory.")],
     as_json: options.Json = False,
 ) -> None:
     """Compare two result directories on the cells that both have."""

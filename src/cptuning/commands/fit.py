@@ -78,12 +78,12 @@ def fit(
         str | None,
         typer.Option(
             metavar="balanced|WEIGHTS",
-            help="What the examples of each class count: balanced, or such as spam=5,ham=1.",
+            help="The weight of each class's examples: balanced, or for example spam=5,ham=1.",
         ),
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The column with what each example counts."),
+        typer.Option(metavar="COLUMN", help="The column with the weight of each example."),
     ] = None,
     class_prior: options.ClassPrior = None,
     label_descriptions: Annotated[
@@ -96,7 +96,7 @@ def fit(
     ] = None,
     label_names: Annotated[
         bool,
-        typer.Option("--label-names", help="The names of the labels say what they mean."),
+        typer.Option("--label-names", help="Use the names of the labels as their descriptions."),
     ] = False,
     ordinal: options.Ordinal = None,
     settings: options.Settings = None,

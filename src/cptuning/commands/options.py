@@ -117,8 +117,8 @@ MinConfidence = Annotated[
     float | None,
     typer.Option(
         metavar="P",
-        help="With --hierarchy, the least probability of an answer: the deepest level that has it "
-        "is the answer (0.5).",
+        help="With --hierarchy, the lowest acceptable probability: the deepest level that "
+        "reaches it is the answer (0.5).",
     ),
 ]
 Ordinal = Annotated[

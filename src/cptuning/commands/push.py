@@ -12,9 +12,7 @@ from cptuning.errors import CPTuningError
 def push(
     model: options.Model,
     hub_id: Annotated[str, typer.Argument(metavar="NAME", help="Its name there, as in org/name.")],
-    public: Annotated[
-        bool, typer.Option("--public", help="Everybody may read a repository that is new.")
-    ] = False,
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public.")] = False,
     no_texts: Annotated[
         bool, typer.Option("--no-texts", help="Leave the training texts out of the upload.")
     ] = False,

@@ -172,7 +172,7 @@ def evaluate(
     ],
     run: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Measure this TREC run file beside the model."),
+        typer.Option(metavar="FILE", help="Also measure this TREC run file."),
     ] = None,
     cutoff: Annotated[
         int, typer.Option("--cutoff", metavar="K", min=1, help="The K of recall@K.")

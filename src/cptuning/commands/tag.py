@@ -60,7 +60,7 @@ def fit(
 ) -> None:
     """Learn to find spans from labelled sentences.
 
-    A .conll file has a word and, in the last column, its tag on each line, and an empty line behind
+    A .conll file has a word and, in the last column, its tag on each line, and an empty line after
     each sentence; the tags may be IOB1, IOB2, BIOES or BILOU. A .jsonl file has objects like
     {"text": "to Rome", "spans": [{"start": 3, "end": 7, "label": "city"}]}, or with "tokens" and
     "tags".

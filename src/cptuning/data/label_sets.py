@@ -40,7 +40,7 @@ class MultiLabelSpace(LabelSpace):
         if not _is_matrix(y):
             labels = [label for labels in _label_lists(y) for label in labels]
             if not labels:
-                raise CPTuningError("No text has a label: give at least one of them some.")
+                raise CPTuningError("No text has a label: give at least one text a label.")
             return cls(LabelSpace.from_labels(labels).classes)
         return cls(_columns(y), "sparse" if _is_sparse(y) else "matrix")
 
@@ -225,7 +225,7 @@ def _dense(y: Any) -> np.ndarray:
         row, column = np.argwhere(~is_binary)[0]
         raise CPTuningError(
             f"The label matrix has {plain(matrix[row, column])!r} in row {row + 1}, column "
-            f"{column + 1}: give 1 for a label that the text has, and else 0."
+            f"{column + 1}: give 1 for a label that the text has, and 0 otherwise."
         )
     return np.asarray(matrix == 1)
 

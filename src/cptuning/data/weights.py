@@ -1,4 +1,4 @@
-"""What examples and classes count, and how frequent classes will be, as users give it."""
+"""The weights of examples and classes, and the expected class frequencies, as users give them."""
 
 import sys
 from collections.abc import Hashable, Mapping, Sequence
@@ -24,7 +24,7 @@ def as_sample_weights(given: Any, n: int) -> Weights | None:
     >>> as_sample_weights([1, -1], n=2)
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: sample_weight is -1.0 in row 2: give numbers from 0 on.
+    cptuning.errors.CPTuningError: sample_weight is -1.0 in row 2: give numbers of at least 0.
     """
     if given is None:
         return None
@@ -32,7 +32,7 @@ def as_sample_weights(given: Any, n: int) -> Weights | None:
         weights = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise CPTuningError(
-            "sample_weight has something else than numbers: give one number per example."
+            "sample_weight contains values that are not numbers: give one number per example."
         ) from None
     if weights.shape != (n,):
         raise CPTuningError(
@@ -41,10 +41,11 @@ def as_sample_weights(given: Any, n: int) -> Weights | None:
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise CPTuningError(
-            f"sample_weight is {weights[wrong[0]]} in row {wrong[0] + 1}: give numbers from 0 on."
+            f"sample_weight is {weights[wrong[0]]} in row {wrong[0] + 1}: "
+            "give numbers of at least 0."
         )
     if not weights.any():
-        raise CPTuningError("All weights of examples are 0: give some of them more.")
+        raise CPTuningError("All weights of examples are 0: give at least one a positive weight.")
     return weights
 
 

@@ -60,10 +60,9 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = {
         "class_weight": (
             "dict, 'balanced' or None",
-            "What the examples of a class count, by label, as in scikit-learn: in the loss, in "
-            'what is computed in closed form and in calibration. "balanced" is n / (C nc), with nc '
-            "of n examples in a class and C classes; in the loss, balanced batches do this by "
-            "themselves.",
+            "The weights of classes by label, as in scikit-learn, in the loss, in closed-form "
+            'computations and in calibration. "balanced" is n / (C nc), with nc of n examples in a'
+            " class and C classes; in the loss, balanced batches already have this effect.",
         )
     }
     class_weight: Any
@@ -86,8 +85,8 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         ``X_dev``, ``y_dev`` choose the weights and calibrate the probabilities. ``unlabeled``
         texts join the masked-LM loss, of methods that have one. ``init_from`` is a fitted
         model, or the folder of one, whose weights are the start (transfer).
-        ``sample_weight`` has what each example counts; one of weight 0 is left out.
-        ``label_descriptions`` says what labels mean, if the method reads it: a dictionary from
+        ``sample_weight`` has the weight of each example; those of weight 0 are left out.
+        ``label_descriptions`` describes labels, if the method supports it: a dictionary from
         labels to texts (or lists of texts), or "names" to take the words of the labels themselves.
         Each text counts as an example of its class, with the weight that leave-one-out answers to
         the real examples prefer (``description_weight``). A class may have no examples; if none
@@ -116,7 +115,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         sample_weight: Any = None,
         label_descriptions: Any = None,
     ) -> float:
-        """How long ``fit`` would take on this machine at most; two steps are made to find out."""
+        """Estimate how long ``fit`` would take at most on this machine, from two steps."""
         training = self.prepare(
             X, y, X_dev, y_dev, unlabeled, init_from, sample_weight, label_descriptions
         )
@@ -179,7 +178,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return None
 
     def fit_seconds(self, training: "Training[Any] | InstantTraining") -> float:
-        """How many seconds ``fit_prepared`` takes at most, of what ``prepare`` gave."""
+        """Estimate how many seconds ``fit_prepared`` takes at most for a result of ``prepare``."""
         from cptuning.methods.instant import InstantTraining
 
         if isinstance(training, InstantTraining):
@@ -187,7 +186,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         return self.learner_class().fit_seconds(training)
 
     def fit_prepared(self, training: "Training[Any] | InstantTraining") -> Self:
-        """Fit what ``prepare`` gave."""
+        """Fit the result of ``prepare``."""
         from cptuning.methods.instant import InstantTraining
 
         if isinstance(training, InstantTraining):
@@ -444,7 +443,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
 
         The probability of "billing" is the sum of those of all labels that begin with it. The
         answer is the deepest node whose probability is at least ``min_confidence`` on the way of
-        the most probable children; it is None if not even one of the first level is that certain.
+        the most probable children; it is None if no node of the first level is certain enough.
         """
         return self._fitted().predict_levels(X, min_confidence, separator)
 
@@ -452,7 +451,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         """For each text, a list of labels that has the right one with this probability.
 
         The lists are as short as the held-out answers of ``fit`` allow (conformal prediction); the
-        likeliest label comes first. The promise is for texts like the training examples.
+        likeliest label comes first. The guarantee holds for texts like the training examples.
         """
         return self._fitted().predict_set(X, coverage)
 
@@ -482,8 +481,8 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     def add_examples(self, X: Any, y: Any, label_descriptions: Any = None) -> Self:
         """Add labelled examples or classes without training, if the method predicts by examples.
 
-        ``label_descriptions`` are given as to ``fit``, also of new classes. Each of them weighs
-        what those of the fit do, or 1 if it had none or left them out.
+        ``label_descriptions`` are given as to ``fit``, also of new classes. Each has the
+        weight that the fit chose, or 1 if the fit had none or left them out.
         """
         predictor = self._fitted()
         if not (_is_given(label_descriptions) and _is_empty(X) and _is_empty(y)):
@@ -506,10 +505,10 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
     ) -> None:
         """Write the folder that ``push_to_hub`` uploads.
 
-        It is that of ``save``, and no path of this machine is in it. Without ``include_texts`` it
-        does not hold the training texts, and the reasons tell only their labels and similarities.
-        The others are for the model card: a language such as "en", a licence such as "mit", texts
-        to try on the model's page, and the model's name on the hub.
+        It is the folder of ``save``, without any path of this machine. With ``include_texts=False``
+        it does not contain the training texts, and reasons show only labels and similarities.
+        The other arguments are for the model card: a language such as "en", a licence such as
+        "mit", texts to try on the model's page, and the model's name on the hub.
         """
         predictor = self._fitted()
         if not include_texts:
@@ -529,11 +528,11 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
         license: str | None = None,
         widget: Sequence[str] = (),
     ) -> str:
-        """Upload the model to the Hugging Face hub; gives the address of the commit.
+        """Upload the model to the Hugging Face hub, and return the URL of the commit.
 
-        A repository that does not exist yet becomes a private one unless ``private`` is False,
-        since the model holds its training texts unless ``include_texts`` is False. ``revision`` is
-        the branch; ``save_pretrained`` tells of the others.
+        A new repository is private unless ``private`` is False, because the model contains its
+        training texts unless ``include_texts`` is False. ``revision`` is the branch; the other
+        arguments are those of ``save_pretrained``.
         """
         with TemporaryDirectory() as place:
             folder = Path(place, "model")
@@ -594,7 +593,7 @@ class TextClassifier(ClassifierMixin, TextModel):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """How many texts an example has: 1, or 2 for pairs."""
+        """The number of texts in an example: 1, or 2 for pairs."""
         return 2 if self._fitted().is_pair else 1
 
 
@@ -625,7 +624,7 @@ def _is_empty(given: Any) -> bool:
 def _of_descriptions(
     descriptions: "LabelledExamples | None", settings: Any
 ) -> dict[str, dict[str, float]]:
-    """What a model card says of descriptions: how many there are, and what each counts."""
+    """What a model card says about descriptions: how many there are, and what each counts."""
     if descriptions is None:
         return {}
     weight = settings.description_weight

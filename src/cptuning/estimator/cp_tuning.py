@@ -57,8 +57,8 @@ READ_SETTINGS = (
 class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc]
     """A text classifier from a few labelled examples: no prompt, no label words, no head.
 
-    Of its presets, "default" is what measured best, "instant" trains nothing and takes a second,
-    "paper" has the settings as printed in the paper, and "released" is the variant in the code that
+    The preset "default" had the best measured accuracy, "instant" does not train and takes seconds,
+    "paper" has the settings printed in the paper, and "released" is the variant in the code that
     its authors released.
 
     Examples
@@ -99,16 +99,16 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
         ),
         "class_prior": (
             "dict, array-like or None",
-            "The share of each class among the texts to come, where they are not equally frequent, "
-            "by label or in the order of ``classes_``. The probabilities are corrected for it by "
-            'Bayes\' rule. None assumes equal shares or, with ``inference="knn"``, those of the '
-            "examples. ``set_class_prior`` changes it without a fit.",
+            "The expected share of each class, by label or in the order of ``classes_``. The "
+            "probabilities are corrected for it by Bayes' rule. None assumes equal shares or, with"
+            ' ``inference="knn"``, those of the examples. ``set_class_prior`` changes it without a'
+            " new fit.",
         ),
         "ordinal": (
             "bool, list or None",
             "Whether the labels have an order: True if they are numbers, or the labels from the "
-            "least to the greatest. The answer is then the median of the probabilities, which has "
-            "the least expected distance to the right label.",
+            "lowest to the highest. The answer is then the median of the probabilities, which has "
+            "the smallest expected distance to the correct label.",
         ),
     }
     uses_unlabeled = True
@@ -181,7 +181,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
             setattr(self, name, given[name])
 
     def set_class_prior(self, class_prior: Any) -> Self:
-        """Correct the answers for texts among which the classes have these shares; None for as is.
+        """Correct the answers for texts in which the classes have these shares; None undoes it.
 
         They are a dictionary from labels to numbers, or numbers in the order of ``classes_``, that
         add up to 1.
@@ -213,7 +213,7 @@ class CPTuningClassifier(TransformerMixin, TextClassifier):  # type: ignore[misc
                 _log.warning(found.sentence())
 
     def fit_prepared(self, training: "Training[Any] | InstantTraining") -> Self:
-        """Fit what ``prepare`` gave."""
+        """Fit the result of ``prepare``."""
         super().fit_prepared(training)
         if self.rejection_ is not None:
             self.training_["rejection"] = asdict(self.rejection_)

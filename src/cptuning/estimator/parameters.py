@@ -17,20 +17,20 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
         "str or Backbone",
         "embedded",
         '"embedded" (shipped with the package), "small", "base", "multilingual" or "paper" '
-        "(downloaded once), a folder, or an id on the hub: of a masked LM, or, for cp-tuning and "
-        "fine-tuning, of any encoder, also of sentence-transformers; or what ``load_backbone`` "
-        "gave, which ``fit`` then trains in place.",
+        "(downloaded once), a folder, or an id on the hub, of a masked LM or, for cp-tuning and "
+        "fine-tuning, of any encoder, including those of sentence-transformers; or the result of "
+        "``load_backbone``, which ``fit`` trains in place.",
     ),
     "preset": (
         "str",
         "default",
-        "The settings to begin with: {presets}. Settings below that are None take its values.",
+        "The preset: {presets}. Settings below that are None take its values.",
     ),
     "random_state": (
         "int, numpy generator or None",
         0,
-        "The seed. The same one gives the same model on a CPU, bit for bit, for the same number of "
-        "threads. None draws one, a numpy generator is asked for one.",
+        "The seed. On a CPU, the same seed and number of threads give the same model, bit for "
+        "bit. None draws a random seed; a numpy generator provides one.",
     ),
     "validation": (
         "{'cross-fit', 'none'}",
@@ -41,12 +41,12 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
         '``inference="lda"`` and ``steps=0``, either leaves out one example at a time, exactly and '
         "without training.",
     ),
-    "folds": ("int", 2, "How many parts cross-fitting makes of the examples."),
+    "folds": ("int", 2, "The number of folds in cross-fitting."),
     "device": ("str", "auto", 'The device to train and predict on: "auto", "cpu", "cuda", ...'),
     "precision": (
         "{'auto', 'float32', 'bfloat16'}",
         "auto",
-        'The precision of the training; "auto" is bfloat16 on a GPU that has it.',
+        'The precision of the training; "auto" is bfloat16 on a GPU that supports it.',
     ),
     "verbose": (
         "bool",
@@ -56,24 +56,27 @@ _SHARED: dict[str, tuple[str, Any, str]] = {
     "callbacks": (
         "list of cptuning.training.Callback or None",
         None,
-        "What watches the training: subclass ``Callback`` and override what you need, or take a "
-        "tracker such as ``cptuning.training.TensorBoardTracker(folder)``.",
+        "Callbacks that follow the training: subclass ``Callback`` and override what you need, or "
+        "use a tracker such as ``cptuning.training.TensorBoardTracker(folder)``.",
     ),
     "checkpoint_dir": (
         "str, Path or None",
         None,
-        "A folder for the state of a run, from which a run that was killed goes on. Saving the "
-        "model removes the state, and nothing else, from it.",
+        "A folder for checkpoints, from which an interrupted run continues. Saving the model "
+        "removes the checkpoints, and nothing else, from it.",
     ),
-    "checkpoint_seconds": ("float", 30.0, "The least time between two such states."),
+    "checkpoint_seconds": ("float", 30.0, "The minimum time between two checkpoints, in seconds."),
 }
 _POSITIONAL = ("backbone", "preset", "random_state")
 
 ATTRIBUTES = {
     "classes_": ("ndarray", "The classes, in the order of the columns of ``predict_proba``."),
-    "n_features_in_": ("int", "How many texts an example has: 1, or 2 for pairs."),
-    "settings_": ("TrainingSettings", "The settings of the fit: the preset's, and those given."),
-    "predictor_": ("Predictor", "What predicts: the model without what trained it."),
+    "n_features_in_": ("int", "The number of texts in an example: 1, or 2 for pairs."),
+    "settings_": (
+        "TrainingSettings",
+        "The settings of the fit: those given, and otherwise the preset's.",
+    ),
+    "predictor_": ("Predictor", "The fitted model, without its training state."),
     "held_out_score_": (
         "float or None",
         "The accuracy on the dev set or, without one, on training examples that a model had not "
@@ -92,7 +95,7 @@ ATTRIBUTES = {
         "History",
         "The scores by step, and the step whose weights were kept. Only after ``fit``.",
     ),
-    "training_": ("dict", "What the model card says of the fit: examples, best step, seed, ..."),
+    "training_": ("dict", "What the model card says about the fit: examples, best step, seed, ..."),
 }
 
 

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 class CPTuningRanker(TextModel):
     """Ranks documents by how well they answer a query, with few relevance judgements or none.
 
-    With nothing judged, the nearest documents come first, by the sentence view of the backbone as
-    it is. Judgements teach a tuned view (PCCL, with hard negatives) and a pair view, which are kept
-    if held-out queries say that they pay. Of its presets, "instant" learns only what needs no
-    training, and no torch on the embedded backbone.
+    Without judgements, the nearest documents come first, by the sentence view of the unmodified
+    backbone. Judgements teach a tuned view (PCCL, with hard negatives) and a pair view, which are
+    kept if they improve the ranking of held-out queries. The preset "instant" learns only what
+    needs no training, and does not need torch on the embedded backbone.
 
     Examples
     --------
@@ -58,14 +58,20 @@ class CPTuningRanker(TextModel):
     settings_class = RankingSettings
     presets = RANKING_PRESETS
     attributes: ClassVar[dict[str, tuple[str, str]]] = {
-        "settings_": ("RankingSettings", "The settings of the fit: the preset's, and those given."),
-        "predictor_": ("RankingPredictor", "What ranks: the documents as they were read."),
+        "settings_": (
+            "RankingSettings",
+            "The settings of the fit: those given, and otherwise the preset's.",
+        ),
+        "predictor_": ("RankingPredictor", "The fitted ranker, with the vectors of its documents."),
         "held_out_score_": (
             "float or None",
-            "nDCG@10 of judged queries, each ranked by what the others taught; None if fewer than "
-            "two were judged. It is a little too good if a view was kept for it.",
+            "nDCG@10 of judged queries, each ranked with what the others taught; None if fewer "
+            "than two were judged. It is slightly optimistic if a view was kept because of it.",
         ),
-        "training_": ("dict", "What the model card says of the fit: queries, what was kept, ..."),
+        "training_": (
+            "dict",
+            "What the model card says about the fit: queries, views that were kept, ...",
+        ),
     }
     predictor_: RankingPredictor
 
@@ -99,13 +105,13 @@ class CPTuningRanker(TextModel):
             setattr(self, name, given[name])
 
     def fit(self, queries: Any = (), documents: Any = None, relevance: Any = ()) -> Self:
-        """Read the documents, and learn from what is known of some queries.
+        """Read the documents, and learn from the judgements of some queries.
 
-        ``documents`` and ``queries`` map ids to texts, or are texts whose ids are their places,
-        from 0 on. ``relevance`` says which documents answer which query: a mapping
+        ``documents`` and ``queries`` map ids to texts, or are texts whose ids are their
+        positions, starting from 0. ``relevance`` says which documents answer which query: a mapping
         ``{query: {document: grade}}`` or ``{query: [document, ...]}``, or triples
         ``(query, document, grade)`` as in a qrels file, all by ids. A grade above 0 is relevant.
-        Documents that were not judged for a query may be taken for hard negatives of it.
+        Documents that were not judged for a query may be used as its hard negatives.
         """
         if documents is None:
             raise CPTuningError("No documents were given: fit(queries, documents, relevance).")
@@ -143,8 +149,8 @@ class CPTuningRanker(TextModel):
     ) -> list[RankedDocument] | list[list[RankedDocument]]:
         """The documents that answer a query best, as ``(document, score, text)``, best first.
 
-        Of several queries, a list of such lists. ``documents`` are ranked in place of those of the
-        fit; a ranker that was not fitted ranks them as one with nothing judged.
+        For several queries, a list of such lists. ``documents`` are ranked instead of those of the
+        fit; an unfitted ranker ranks them without judgements.
         """
         predictor = self._ranking(documents)
         if isinstance(query, str):
@@ -152,7 +158,7 @@ class CPTuningRanker(TextModel):
         return predictor.rank(query, top_k)
 
     def add_documents(self, documents: Any) -> Self:
-        """Add documents, without training; ids that are places go on from the last one."""
+        """Add documents without training; ids that are positions continue from the last one."""
         predictor = self._fitted_ranking()
         listed = IdentifiedTexts.of(documents, "documents")
         ids = listed.ids

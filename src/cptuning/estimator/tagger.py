@@ -12,6 +12,7 @@ from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
 from cptuning.files.places import as_path
 from cptuning.inference.tag_predictor import TagPredictor
+from cptuning.inference.word_answers import HeldOutSpans
 from cptuning.methods.tagging_settings import TAGGER_PRESETS, TaggerSettings
 from cptuning.settings import resolve_preset
 from cptuning.storage import OF_ONE_MACHINE
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class CPTuningTagger(TextModel):
     """Finds spans, such as names or the slots of a request, from a few labelled sentences.
 
-    Of its presets, "default" trains the backbone with PCCL among words, and "instant" trains
-    nothing. With the same seed, threads and data it gives the same answers.
+    The preset "default" trains the backbone with PCCL on words, "instant" does not train. The same
+    seed, number of threads and data give the same answers.
 
     Examples
     --------
@@ -51,16 +52,24 @@ class CPTuningTagger(TextModel):
     own_parameters: ClassVar[dict[str, tuple[str, str]]] = {}
     attributes: ClassVar[dict[str, tuple[str, str]]] = {
         "classes_": ("ndarray", "The types of spans."),
-        "settings_": ("TaggerSettings", "The settings of the fit: the preset's, and those given."),
-        "predictor_": ("TagPredictor", "What predicts: the tagger without what trained it."),
+        "settings_": (
+            "TaggerSettings",
+            "The settings of the fit: those given, and otherwise the preset's.",
+        ),
+        "predictor_": ("TagPredictor", "The fitted tagger, without its training state."),
         "held_out_score_": (
             "float or None",
-            "F1 over the spans in training sentences that were left out, by the way of answering "
-            "that was chosen by them; None if nothing was left out.",
+            "F1 over the spans in held-out training sentences, with the classification that they "
+            "selected; None if nothing was held out.",
         ),
-        "training_": ("dict", "What the model card says of the fit: sentences, seed, ..."),
+        "held_out_": (
+            "HeldOutSpans or None",
+            "The spans found in held-out training sentences; they are not saved.",
+        ),
+        "training_": ("dict", "What the model card says about the fit: sentences, seed, ..."),
     }
     predictor_: TagPredictor  # type: ignore[assignment]
+    held_out_: HeldOutSpans | None
 
     def __init__(
         self,
@@ -138,6 +147,7 @@ class CPTuningTagger(TextModel):
         )
         self.settings_ = fitted.settings
         self.predictor_ = fitted.predictor
+        self.held_out_ = fitted.held_out
         self.held_out_score_ = fitted.held_out and fitted.held_out.f1
         counts = dict.fromkeys(fitted.predictor.types, 0)
         for spans in examples.spans:
@@ -211,15 +221,13 @@ class CPTuningTagger(TextModel):
 
     def score(self, X: Any, y: Any) -> float:
         """F1 over spans by seqeval's strict rule: type, beginning and end must be right."""
-        from cptuning.inference.word_answers import HeldOutSpans
-
         tagged = as_tagged(X, y)
         found = self._tagger().found(tagged.sentences)
         answers = tuple(tuple(one.span for one in spans) for spans in found)
         return HeldOutSpans(tagged.spans, answers).f1
 
     def add_examples(self, X: Any, y: Any) -> Self:
-        """More sentences to compare with, which may have new types; nothing is trained.
+        """Add sentences to compare with, also with new types, without training.
 
         Sentences that are there already can have spans of a new type: give them again, with all of
         their spans, and they take the place of the old ones.
@@ -237,8 +245,7 @@ class CPTuningTagger(TextModel):
     def export(self, folder: str | Path, *, int8: bool = False, second_look: bool = True) -> None:
         """Write the tagger as ONNX, to a folder that predicts without torch.
 
-        It can't be trained further. ``int8`` is not for taggers, and so there is no
-        ``second_look``, either.
+        It cannot be trained further. ``int8`` and ``second_look`` do not apply to taggers.
         """
         if int8:
             raise CPTuningError("A tagger can't be exported in 8 bits: leave int8 out.")
@@ -249,7 +256,7 @@ class CPTuningTagger(TextModel):
             export_tagger(self.tagger_facts(), tagger, as_path(folder, "folder"))
 
     def tagger_facts(self) -> TaggerFacts:
-        """What a folder of this tagger says of it."""
+        """The facts that a folder of this tagger contains."""
         names = [name for name in self.parameter_names() if name not in OF_ONE_MACHINE]
         parameters = {name: getattr(self, name) for name in names}
         if not isinstance(parameters["random_state"], int):

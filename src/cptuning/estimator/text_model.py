@@ -1,4 +1,4 @@
-"""What every model is as an estimator: its parameters, where it starts, its folder."""
+"""What all models share as estimators: parameters, backbone and folder."""
 
 import inspect
 from dataclasses import fields, replace
@@ -73,7 +73,7 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
         return tuple(inspect.signature(cls.__init__).parameters)[1:]
 
     def settings_for(self, examples: Examples, classes: int, *, pooled: bool = False) -> Any:
-        """The settings for examples of so many classes: those given, and else the preset's.
+        """The settings for a number of classes: those given, and otherwise the preset's.
 
         ``pooled`` examples are read without a template, as sentence encoders do.
         """
@@ -169,7 +169,7 @@ class TextModel(BaseEstimator):  # type: ignore[misc]
             export_onnx(self, folder, int8=int8, second_look=second_look)
 
     def model_facts(self, predictor: Predictor) -> ModelFacts:
-        """What a folder of this model says of it, with a predictor of this model."""
+        """The facts that a folder of this model contains, for one of its predictors."""
         left_out = set(OF_ONE_MACHINE)
         if isinstance(self.random_state, np.random.RandomState | np.random.Generator):
             left_out.add("random_state")  # The seed that was drawn from it is in the facts.

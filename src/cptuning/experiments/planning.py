@@ -145,6 +145,9 @@ def _cells(
                     f"The study {study.name} trains on other data sets first: name two at least."
                 )
             fixed = _fixed(request, row, dataset, grid)
+            is_compared = pooled and train.examples.is_pair and row.method == "cp-tuning"
+            if is_compared and "steps" not in fixed:
+                fixed |= _TRAINED
             common = {
                 "backbone": {n: backbone[n] for n in ("name", "weights")},
                 "dataset": dataset,
@@ -172,6 +175,10 @@ def _cells(
                 sources=sources,
             )
             yield PlannedCell(cell, candidates)
+
+
+# The studies compare trainings; by default a sentence encoder is not trained on pairs.
+_TRAINED = {"steps": 20, "epochs": 10}
 
 
 def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, Any]:
@@ -306,7 +313,7 @@ def _some_of_each(pool: LabelledData, seed: int) -> LabelledData:
 
 
 def source_facts(sources: tuple[str, ...], seed: int, data: Path | None) -> dict[str, Any]:
-    """What records say of the data sets that a model was trained on before."""
+    """What records say about the data sets that a model was trained on before."""
     return {"datasets": list(sources), **_facts(source_data(sources, seed, data))}
 
 

@@ -19,7 +19,7 @@ Several commands can share a folder."""
 
 
 class Help(NamedTuple):
-    """What a command line says of an option."""
+    """What a command line says about an option."""
 
     metavar: str
     text: str
@@ -48,7 +48,7 @@ class Request:
     steps: Annotated[int | None, Help("N", "Training steps in place of the presets'.")] = None
     device: Annotated[str, Help("NAME", "auto, cpu, cuda …")] = "auto"
     precision: Annotated[
-        str, Help("KIND", "auto (bfloat16 on a GPU that has it), float32 or bfloat16.")
+        str, Help("KIND", "auto (bfloat16 on a GPU that supports it), float32 or bfloat16.")
     ] = "auto"
     workers: Annotated[int, Help("N", "Processes that share the runs.")] = 1
     runner: Annotated[str, Help("NAME", "local; ray: a cluster, or this machine.")] = "local"

@@ -40,7 +40,7 @@ class FittedClassifier(Protocol):
     predictor_: Predictor
 
     def model_facts(self, predictor: Predictor) -> ModelFacts:
-        """What a folder of this model says of it, with a predictor of this model."""
+        """The facts that a folder of this model contains, for one of its predictors."""
         ...
 
 

@@ -15,11 +15,11 @@ def as_path(given: Any, name: str) -> Path:
     >>> as_path(None, "folder")
     Traceback (most recent call last):
     ...
-    cptuning.errors.CPTuningError: folder is None: give a path, as a text or a Path.
+    cptuning.errors.CPTuningError: folder is None: give a path, as a string or a Path.
     """
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str):
-        raise CPTuningError(f"{name} is {given!r}: give a path, as a text or a Path.")
+        raise CPTuningError(f"{name} is {given!r}: give a path, as a string or a Path.")
     if not path or "\0" in path:
         why = "holds a NUL character" if path else "is empty"
         raise CPTuningError(f"{name} {why}: give the path of a file or folder.")

@@ -5,16 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cptuning.inference.scoring import Scores
     from cptuning.inference.support import IntArray
 
 _RANGE = (1e-3, 10.0)
-# Log-losses that differ by less differ by rounding.
-_SAME_LOSS = 1e-9
-# Fewer degrees of freedom than this are none.
-_NO_SPREAD = 1e-10
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -64,23 +58,6 @@ def log_losses(scores: "Scores", labels: "IntArray", temperature: float) -> "Sco
     """
     logits = scores / temperature
     return np.asarray(_log_sum_exp(logits) - logits[np.arange(len(labels)), labels])
-
-
-def nearly_least(losses: "Scores", weights: "Scores") -> "NDArray[np.bool_]":
-    """Which rows of losses have a mean within a standard error of the least one.
-
-    A column is an answer, with what it counts: it is the difference in the same answers that has
-    the error.
-
-    >>> nearly_least(np.array([[1.0, 1.0], [0.9, 1.0], [2.0, 2.1]]), np.ones(2)).tolist()
-    [True, True, False]
-    """
-    excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
-    means = np.average(excess, axis=1, weights=weights)
-    squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
-    n = weights.sum()
-    errors = np.sqrt(squares / max(n - 1, _NO_SPREAD)) / np.sqrt(n)
-    return np.asarray(means <= errors + _SAME_LOSS)
 
 
 def fit_temperature(scores: "Scores", labels: "IntArray", weights: "Scores | None" = None) -> float:

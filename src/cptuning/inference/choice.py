@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cptuning.data import strata, stratified_folds, stratified_sample
-from cptuning.inference.calibration import nearly_least
-from cptuning.inference.closed_form import MOST_ANSWERS, DiscriminantAnalysis, Flags, Floats
+from cptuning.inference.closed_form import DiscriminantAnalysis, Flags, Floats
 from cptuning.inference.label_regression import LabelRegression
+from cptuning.inference.leave_one_out import MOST_ANSWERS, nearly_best
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -44,7 +44,7 @@ class LeaveOneOut:
     left to chance. A group are as many candidates as ``group_size`` says, which stand together; the
     preferred ones are the first.
 
-    The least of several losses is too good to be told, even if no candidate is better than the
+    The least of several losses is optimistic, even if no candidate is better than the
     others. So a row is answered by the choice of a fit without it. It would not do to leave out
     just its own loss: its label also counts in the answers to the other rows. One such fit per row
     would be slow; there is one for each of five folds.
@@ -128,20 +128,9 @@ def _choice(analyses: Sequence[Analysis], group_size: int, preferred: int) -> tu
     numbers.append(_first_of_the_least(losses))
     candidate = numbers[-1]
     if preferred and len(analyses[0].left_out):
-        good = np.flatnonzero(_nearly_best([analyses[number] for number in numbers]))
+        good = np.flatnonzero(nearly_best([analyses[number].best for number in numbers]))
         candidate = numbers[good[0]] if len(good) else candidate
     return candidate, analyses[candidate].shrinkage
-
-
-def _nearly_best(analyses: Sequence[Analysis]) -> "Flags":
-    """Whose answers are within a standard error of the best ones, in log-loss and in errors.
-
-    A temperature can make the loss of wrong answers small, but not that of being wrong.
-    """
-    trials = [one.best for one in analyses if isinstance(one, DiscriminantAnalysis)]
-    by_loss = nearly_least(np.stack([trial.losses for trial in trials]), trials[0].weights)
-    by_errors = nearly_least(np.stack([trial.errors for trial in trials]), trials[0].weights)
-    return by_loss & by_errors
 
 
 def _first_of_the_least(losses: "Floats") -> int:

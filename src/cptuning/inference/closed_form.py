@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import stratified_sample
-from cptuning.inference.calibration import fit_temperature, log_losses, nearly_least
+from cptuning.inference.calibration import fit_temperature, log_losses
+from cptuning.inference.leave_one_out import MOST_ANSWERS, Trial, strongest_equal
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -21,9 +23,6 @@ Flags = NDArray[np.bool_]
 
 SHRINKAGES = tuple(1 / (1 + ratio) for ratio in (0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100))
 """What the shrinkage is chosen from; 1 is the nearest class mean."""
-
-MOST_ANSWERS = 2048
-"""Choices are made by the answers to at most so many rows: more would hardly change them."""
 
 # If the mean squared distance of rows to their class means is below this, it is rounding.
 _NO_SPREAD = 1e-10
@@ -53,23 +52,6 @@ class Discriminants:
             np.pad(self.directions, ((0, more), (0, 0))),
             np.pad(self.offsets, (0, more), constant_values=_ABSENT),
         )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Leave-one-out answers with one shrinkage: their best temperature, and log-losses at it."""
-
-    temperature: float
-    losses: Matrix
-    errors: Matrix
-    """1 where the answer is wrong, else 0."""
-    weights: Matrix
-    """What each answer counts."""
-
-    @property
-    def mean_loss(self) -> float:
-        """The weighted mean of the losses."""
-        return float(np.average(self.losses, weights=self.weights))
 
 
 @dataclass(frozen=True)
@@ -171,14 +153,12 @@ class DiscriminantAnalysis:
         """
         if len(self.left_out) == 0:
             return SHRINKAGES[0]
-        trials = list(self.trials.values())
-        losses = np.stack([trial.losses for trial in trials])
-        return SHRINKAGES[int(nearly_least(losses, trials[0].weights).argmax())]
+        return strongest_equal(self.trials)
 
     @property
     def best(self) -> Trial:
         """The trial with the least mean log-loss."""
-        return min(self.trials.values(), key=_mean_loss)
+        return min(self.trials.values(), key=attrgetter("mean_loss"))
 
     @property
     def least_loss(self) -> float:
@@ -186,7 +166,7 @@ class DiscriminantAnalysis:
         return self.best.mean_loss if len(self.left_out) else 0.0
 
     @cached_property
-    def trials(self) -> "dict[float, Trial]":
+    def trials(self) -> dict[float, Trial]:
         """How well each shrinkage answers rows that are left out."""
         rows = self.left_out
         if len(rows) == 0:
@@ -338,10 +318,6 @@ class DiscriminantAnalysis:
         kept = values > values[-1] * max(n, d) * np.finfo(np.float64).eps
         values, vectors = values[kept], vectors[:, kept]
         return values, residuals.T @ vectors / np.sqrt(values) if n < d else vectors
-
-
-def _mean_loss(trial: Trial) -> float:
-    return trial.mean_loss
 
 
 def _variances(traces: Matrix, n_rows: float | Matrix) -> Matrix:

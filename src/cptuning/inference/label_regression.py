@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cptuning.data import strata, stratified_sample
-from cptuning.inference.calibration import nearly_least
 from cptuning.inference.label_calibration import LabelCalibration
+from cptuning.inference.leave_one_out import MOST_ANSWERS, Trial, strongest_equal
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -20,9 +21,6 @@ Matrix = NDArray[np.float64]
 
 PENALTIES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 """What the penalty is chosen from, in units of the mean eigenvalue of the scatter."""
-
-MOST_ANSWERS = 2048
-"""Choices are made by the answers to at most so many rows: more would hardly change them."""
 
 # Eigenvalues and spreads below this share of the number of rows are rounding.
 _NO_SPREAD = 1e-10
@@ -51,23 +49,10 @@ class LabelFunctions:
 
 
 @dataclass(frozen=True)
-class LabelTrial:
-    """Leave-one-out answers with one penalty: their calibration, and log-losses with it."""
+class LabelTrial(Trial):
+    """Leave-one-out answers with one penalty, and the calibration that they are judged with."""
 
     calibration: LabelCalibration
-    losses: Matrix
-    weights: Matrix
-    """What each answer counts."""
-
-    @property
-    def temperature(self) -> float:
-        """That of the calibration."""
-        return self.calibration.temperature
-
-    @property
-    def mean_loss(self) -> float:
-        """The weighted mean of the losses."""
-        return float(np.average(self.losses, weights=self.weights))
 
 
 class LabelRegression:
@@ -130,14 +115,12 @@ class LabelRegression:
         """
         if len(self.left_out) == 0:
             return PENALTIES[0]
-        trials = list(self.trials.values())
-        losses = np.stack([trial.losses for trial in trials])
-        return PENALTIES[int(nearly_least(losses, trials[0].weights).argmax())]
+        return strongest_equal(self.trials)
 
     @property
     def best(self) -> LabelTrial:
         """The trial with the least mean log-loss."""
-        return min(self.trials.values(), key=_mean_loss)
+        return min(self.trials.values(), key=attrgetter("mean_loss"))
 
     @property
     def least_loss(self) -> float:
@@ -155,7 +138,10 @@ class LabelRegression:
             scores = self.leave_one_out(penalty, rows)
             calibration = LabelCalibration.fit(scores, labels, weights)
             losses = calibration.log_losses(scores, labels)
-            trials[penalty] = LabelTrial(calibration, losses, weights)
+            errors = (calibration.given(scores) != labels).any(axis=1).astype(np.float64)
+            trials[penalty] = LabelTrial(
+                calibration.temperature, losses, errors, weights, calibration
+            )
         return trials
 
     @property
@@ -197,10 +183,6 @@ class LabelRegression:
         has_both = spread > _NO_SPREAD
         scales = strength / (rest * self._variance * np.where(has_both, spread, 1.0))
         return np.where(has_both, scales * (answers - shares), 0.0)
-
-
-def _mean_loss(trial: LabelTrial) -> float:
-    return trial.mean_loss
 
 
 def _eigenbasis(rows: Matrix) -> tuple[Matrix, Matrix]:

@@ -204,7 +204,7 @@ def load_judged(
     tuned, pair = stored.get(_TUNED), stored.get(_PAIR)
     for array in stored.values():
         if not np.isfinite(array).all():
-            raise ValueError(f"{RANKING_FILE} holds something else than numbers")
+            raise ValueError(f"{RANKING_FILE} contains values that are not numbers")
     if tuned is not None and not (tuned.dtype == np.float32 and tuned.shape == (width, width)):
         raise ValueError(f"the tuned view in {RANKING_FILE} is made for another encoder")
     if pair is not None and not (pair.dtype == np.float64 and pair.shape == (width + 1,)):

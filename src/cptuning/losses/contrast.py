@@ -28,7 +28,7 @@ def contrast(
 
     - ``form="sum_log"`` is Σ_p −log(exp(logit_p) / Z), or the mean over p instead of the sum
       with ``reduction="mean"``;
-    - ``form="log_sum"`` is −log Σ_p (exp(logit_p) / Z), one term an anchor, for which
+    - ``form="log_sum"`` is −log Σ_p (exp(logit_p) / Z), one term per anchor, for which
       ``reduction`` has no meaning.
 
     With ``weights`` w_p of the pairs, each term of the first is multiplied by w_p, the mean is

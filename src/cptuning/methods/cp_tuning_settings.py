@@ -28,10 +28,11 @@ class CPTuningSettings(TrainingSettings):
         above=0,
     )
     reduction: Literal["sum", "mean"] = setting(
-        'Whether the losses of pairs and anchors are added ("sum", the paper\'s) or averaged.'
+        "Whether the losses of an anchor's pairs are added (\"sum\", the paper's) or averaged "
+        '("mean").'
     )
-    relaxation: bool = setting("Whether pairs count by how far they are from their goal (α).")
-    detach_relaxation: bool = setting("Whether α is a constant in differentiation.")
+    relaxation: bool = setting("Whether pairs are weighted by their distance from the goal (α).")
+    detach_relaxation: bool = setting("Whether α is treated as a constant in differentiation.")
     form: Literal["sum_log", "log_sum"] = setting(
         "Whether the sum over an anchor's positive pairs is outside the logarithm (the paper's) or "
         "inside it."
@@ -42,11 +43,11 @@ class CPTuningSettings(TrainingSettings):
         most=1,
     )
     mlm_rate: float = setting(
-        "The share of the text's tokens that is hidden for the masked-LM loss.", least=0, most=1
+        "The share of the text's tokens that is masked for the masked-LM loss.", least=0, most=1
     )
     features: Literal["head", "hidden"] = setting(
-        'What is compared: the input of the masked-LM decoder ("head", the paper\'s) or the last '
-        "hidden state."
+        'The vectors that are compared: the input of the masked-LM decoder ("head", the paper\'s) '
+        "or the last hidden state."
     )
     pooling: Literal["auto", "mask", "mean", "cls"] = setting(
         'How a text becomes one vector: at the [MASK] of the template ("mask", the paper\'s), or '
@@ -56,7 +57,7 @@ class CPTuningSettings(TrainingSettings):
         "embedded backbone both its views, at the mask and of the text's tokens."
     )
     sentence_weight: float | None = setting(
-        "The weight of the sentence view beside the mask view, of a backbone that has both; 0 "
+        "The weight of the sentence view relative to the mask view, if the backbone has both; 0 "
         "leaves it out, None chooses it by leave-one-out answers to the training examples.",
         least=0,
         most=100,
@@ -65,41 +66,41 @@ class CPTuningSettings(TrainingSettings):
         "Whether the mean of the untrained training embeddings is subtracted before normalising."
     )
     prompt_learning_rate: float | None = setting(
-        "The highest learning rate of the prompt vectors; None means ``learning_rate``.", above=0
+        "The peak learning rate of the prompt vectors; None means ``learning_rate``.", above=0
     )
     frozen_share: float = setting(
-        "The share of the layers, from the lowest up, that is not trained; the embedding table is "
-        "frozen with them.",
+        "The share of the layers, from the lowest upwards, that is not trained; the embedding "
+        "table is frozen as well.",
         least=0,
         most=1,
     )
     # The inference
     inference: Inference = setting(
-        'What decides: the votes of the nearest examples ("knn", the paper\'s), the nearest class '
-        'mean ("prototype"), its direction alone ("unit-prototype"), or linear discriminant '
-        'analysis ("lda").'
+        'How labels are predicted: by the votes of the nearest examples ("knn", the paper\'s), the '
+        'nearest class mean ("prototype"), the nearest class direction ("unit-prototype"), or '
+        'linear discriminant analysis ("lda").'
     )
     k: int = setting("The number of neighbours that vote.", least=1)
     index: Index = setting(
-        'How the nearest examples are found; "approximate" is for hundreds of thousands of them.',
+        'How the nearest examples are found; "approximate" is for hundreds of thousands of '
+        "examples.",
         default="exact",
     )
     description_weight: float | None = setting(
-        "What a description of a label counts beside an example, for a class that has examples; 0 "
-        "leaves descriptions out, None is 2 or 4 unless leave-one-out answers to the training "
-        "examples clearly prefer another weight.",
+        "The weight of a label's description relative to an example, for a class with examples; "
+        "0 leaves descriptions out, None is 2 or 4 unless leave-one-out answers to the training "
+        "examples clearly favour another weight.",
         least=0,
         most=100,
         default=None,
     )
     instant_first: bool = setting(
-        "Whether the same examples are first answered without training, as by the preset "
-        '"instant", and that model is kept if held-out answers prefer it by more than a standard '
-        "error.",
+        'Whether a model without training, as with the preset "instant", is fitted first and kept '
+        "if held-out answers prefer it by more than a standard error.",
         default=False,
     )
     chunk_size: int = setting(
-        "The rows of a batch that are in memory at a time (gradient caching); 0 means all of them.",
+        "The number of rows of a batch in memory at a time (gradient caching); 0 means all.",
         least=0,
         default=0,
     )
@@ -111,7 +112,7 @@ class CPTuningSettings(TrainingSettings):
         default="truncate",
     )
     most_windows: int = setting(
-        "The most windows that a long text is read in; what is behind them is not read.",
+        "The maximum number of windows of a long text; anything after them is not read.",
         least=1,
         most=1024,
         default=32,
@@ -198,9 +199,21 @@ _DEFAULT = replace(
     long_texts="windows",
 )
 
-# A sentence encoder already knows what a text is about: all layers follow, with no masked LM beside
-# them and nothing to choose between tasks. Measured, not searched (docs/presets.md).
+# A sentence encoder already knows what a text is about: all layers follow, and there is no masked
+# LM beside them.
 _SENTENCE = replace(_DEFAULT, contrastive_weight=1.0, frozen_share=0.0)
+
+# It also knows whether two texts mean the same, which a few pairs only make it forget: it is not
+# trained, and gently if ``steps`` asks for it.
+_SENTENCE_PAIR = replace(
+    _SENTENCE,
+    learning_rate=1e-5,
+    steps=0,
+    epochs=0,
+    centred=False,
+    instant_first=False,
+    long_texts="truncate",
+)
 
 # Nothing is trained. What is not centred on the examples has exact leave-one-out answers.
 _INSTANT = replace(
@@ -238,6 +251,7 @@ PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
             long_texts="truncate",
         ),
         "sentence": _SENTENCE,
+        "sentence-pair": _SENTENCE_PAIR,
     },
     "instant": {
         "single": _INSTANT,

@@ -17,7 +17,8 @@ class RankingSettings(TrainingSettings):
         'of its tokens; or their "mean", or the first of them ("cls").'
     )
     index: Index = setting(
-        'How the nearest documents are found; "approximate" is for hundreds of thousands of them.'
+        'How the nearest documents are found; "approximate" is for hundreds of thousands of '
+        "documents."
     )
     # The tuned view
     margin: float = setting(
@@ -31,19 +32,19 @@ class RankingSettings(TrainingSettings):
         above=0,
     )
     negatives: int = setting(
-        "How many hard negatives a judged query has: documents that were judged not to answer it, "
-        "then the nearest ones that were not judged.",
+        "The number of hard negatives of a judged query: documents judged not relevant, then the "
+        "nearest unjudged documents.",
         least=1,
     )
     tuned_weight: float = setting(
-        "The weight w of the tuned view beside the sentence view, if it is kept: the similarity is "
-        "(s + w² t) / (1 + w²) with the similarities s and t of the two.",
+        "The weight w of the tuned view relative to the sentence view, if it is kept: the "
+        "similarity is (s + w² t) / (1 + w²) with the similarities s and t of the two.",
         above=0,
         most=100,
     )
     # The pair view
     rerank: int = setting(
-        "How many of the nearest documents the pair view reads, if it is kept.", least=1
+        "The number of nearest documents that the pair view scores, if it is kept.", least=1
     )
     pair_weight: float = setting(
         "The weight of the pair view: by how many standard deviations of the candidates' "
@@ -52,7 +53,8 @@ class RankingSettings(TrainingSettings):
         most=100,
     )
     folds: int = setting(
-        "In how many parts the judged queries are left out, one by one if there are no more.",
+        "The number of folds in which judged queries are left out; one by one if there are no more"
+        " queries than folds.",
         least=2,
     )
 

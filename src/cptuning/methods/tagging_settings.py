@@ -11,22 +11,22 @@ class TaggerSettings(TrainingSettings):
     """The settings of the tagger; the parameters of its estimator have the same names."""
 
     depth: float | None = setting(
-        "The share of the layers that is read, from the lowest up: the upper ones of a sentence "
-        "encoder are about whole texts. None chooses it by sentences that are left out.",
+        "The share of the layers that is read, from the lowest upwards: the upper layers of a "
+        "sentence encoder describe whole texts. None chooses it by held-out sentences.",
         above=0,
         most=1,
     )
     pieces: Literal["mean", "first"] = setting(
-        "What of a word's pieces makes its vector: their mean, or the first one."
+        "How the tokens of a word become its vector: their mean, or the first one."
     )
     inference: Literal["auto", "prototype", "neighbours", "lda"] = setting(
-        'What decides about a word: the nearest mean of a type\'s words ("prototype"), the nearest '
-        'word ("neighbours"), linear discriminant analysis ("lda"), or whichever finds most of the '
-        'spans in training sentences that are left out ("auto").'
+        'How a word is classified: by the nearest mean of a type\'s words ("prototype"), the '
+        'nearest word ("neighbours"), linear discriminant analysis ("lda"), or whichever finds '
+        'most spans in held-out training sentences ("auto").'
     )
     shape_weight: float | None = setting(
-        "What the writing of words, such as capitals and digits, counts beside their vectors; None "
-        "chooses it by sentences that are left out.",
+        "The weight of the spelling of words, such as capitals and digits, relative to their "
+        "vectors; None chooses it by held-out sentences.",
         least=0,
         most=100,
     )
@@ -41,11 +41,11 @@ class TaggerSettings(TrainingSettings):
         above=0,
     )
     outside_ratio: float = setting(
-        "How many words outside of spans a batch compares, for each word inside one.", least=0
+        "The number of words outside spans that a batch compares, per word inside a span.", least=0
     )
     frozen_share: float = setting(
-        "The share of the layers, from the lowest up, that is not trained; the embedding table is "
-        "frozen with them.",
+        "The share of the layers, from the lowest upwards, that is not trained; the embedding "
+        "table is frozen as well.",
         least=0,
         most=1,
     )

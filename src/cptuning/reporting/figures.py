@@ -34,8 +34,6 @@ CLASS_COLOURS = (
     "#8a8f98",
 )
 
-_MARKERS = ("v", "o", "s", "D", "P", "^")
-
 # In inches: as wide as a phone's screen, so that text is not scaled down there.
 WIDTH = 4.7
 
@@ -175,32 +173,78 @@ Costs = dict[tuple[str, str], tuple[float, float]]
 """By method and encoder, the seconds to fit and the accuracy in %."""
 
 
-def accuracy_by_seconds_png(costs: Costs) -> bytes:
-    """Accuracy against seconds, as a PNG file: a marker per method, a colour per encoder.
+def accuracy_by_seconds_png(costs: Costs, note: str = "") -> bytes:
+    """Accuracy against seconds, as a PNG file: a colour per method, each point with its encoder.
+
+    ``note`` says below the picture what was measured.
 
     >>> accuracy_by_seconds_png({("SetFit", "small"): (60.0, 75.0)})[1:4]
     b'PNG'
     """
-    methods, encoders = (list(dict.fromkeys(names)) for names in zip(*costs, strict=True))
+    methods = list(dict.fromkeys(method for method, _ in costs))
     with drawing(PAPER) as new_figure:
         figure, axes = new_figure(WIDTH * 0.85)
-        for (method, encoder), (seconds, accuracy) in costs.items():
-            marker = _MARKERS[methods.index(method) % len(_MARKERS)]
-            colour = class_colour(encoders.index(encoder))
-            axes.plot(seconds, accuracy, marker, color=colour, markersize=9, mew=0)
-        for number, method in enumerate(methods):
-            marker = _MARKERS[number % len(_MARKERS)]
-            axes.plot([], [], marker, color=PAPER.muted, markersize=7, mew=0, label=method)
-        for number, encoder in enumerate(encoders):
-            axes.plot([], [], color=class_colour(number), linewidth=4, label=encoder)
+        figure.set_size_inches(WIDTH * 1.6, WIDTH * 0.85)
+        for method, colour in zip(methods, _method_colours(methods), strict=True):
+            points = [point for (name, _), point in costs.items() if name == method]
+            axes.plot(
+                *zip(*points, strict=True), "o", color=colour, markersize=9, mew=0, label=method
+            )
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-        axes.set_xlabel("seconds to fit")
+        axes.margins(0.1, 0.14)
+        axes.set_xlabel("\n".join(filter(None, ["seconds to fit, one CPU core", note])))
         axes.set_ylabel("accuracy in %")
         axes.grid(color=PAPER.line, linewidth=0.8)
-        figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        figure.legend(loc="outside upper center", ncols=len(methods), frameon=False, fontsize=9)
+        _name_encoders(figure, axes, costs)
         return _png(figure)
+
+
+def _method_colours(methods: Sequence[str]) -> list[str]:
+    """Ours in strong colours, and shades of grey for the others."""
+    ours = iter((PAPER.accent, PAPER.warm))
+    others = iter(("#c4c8cf", "#8b919b", PAPER.ink))
+    return [next(ours if "CP-Tuning" in method else others, PAPER.ink) for method in methods]
+
+
+def _name_encoders(figure: Any, axes: Any, costs: Costs) -> None:
+    """Write the encoder beside each point, on the side where it overlaps other things the least."""
+    figure.draw_without_rendering()
+    marks = axes.transData.transform(list(costs.values()))
+    taken = [(x - 12, y - 12, x + 12, y + 12) for x, y in marks]
+    frame = axes.get_window_extent().extents
+    right, left = ((10, 0), "left", "center"), ((-10, 0), "right", "center")
+    above, below = ((0, 8), "center", "bottom"), ((0, -8), "center", "top")
+    sides = (right, left, above, below)
+    for (_, encoder), point in costs.items():
+        style = {"textcoords": "offset points", "fontsize": 8.5}
+        texts = [axes.annotate(encoder, point, xy, ha=ha, va=va, **style) for xy, ha, va in sides]
+        boxes = [text.get_window_extent().extents for text in texts]
+        overlaps = [
+            sum(_common_area(box, other) for other in taken)
+            + (box[2] - box[0]) * (box[3] - box[1])
+            - _common_area(box, frame)
+            for box in boxes
+        ]
+        best = int(np.argmin(overlaps))
+        taken.append(tuple(boxes[best]))
+        for text in texts[:best] + texts[best + 1 :]:
+            text.remove()
+
+
+def _common_area(one: Sequence[float], other: Sequence[float]) -> float:
+    """Of two boxes (left, bottom, right, top).
+
+    >>> _common_area((0, 0, 2, 2), (1, 1, 3, 3)), _common_area((0, 0, 1, 1), (2, 0, 3, 1))
+    (1, 0)
+    """
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0, width) * max(0, height)
 
 
 def curve_svg(

@@ -53,7 +53,7 @@ def upload_model(folder: Path, hub_id: str, *, private: bool, branch: str, messa
     Gives the commit's address. Files of an earlier model that this one lacks are removed.
     """
     if not _HUB_ID.fullmatch(hub_id):
-        raise CPTuningError(f"{hub_id!r} is no name on the hub: write one such as org/name.")
+        raise CPTuningError(f"{hub_id!r} is not a name on the hub: use one such as org/name.")
     with needed_for("The hub"):
         from huggingface_hub import HfApi
     api = HfApi(library_name="cptuning")

@@ -57,7 +57,7 @@ TOKENIZER = "tokenizer.json"
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that answers, and what its folder says of it."""
+    """A model that answers, and what its folder says about it."""
 
     facts: ModelFacts
     predictor: Predictor
@@ -124,7 +124,7 @@ def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
 def load_model(
     name: str | Path, device: str = "auto", *, trainable: bool = False, revision: str | None = None
 ) -> LoadedModel:
-    """The predictor in a folder, or of an id on the hub, and what the folder says of it.
+    """The predictor in a folder, or of an id on the hub, and what the folder says about it.
 
     A ``trainable`` one has a model of torch, if torch is installed.
     """
@@ -295,7 +295,7 @@ def _read_conformal(folder: Path) -> ConformalSets | None:
     if found is None or found.dtype != np.float64 or found.ndim != 1 or len(found) == 0:
         raise ValueError("its held-out answers are of another kind")
     if not ((found >= 0) & (found <= 1)).all() or (np.diff(found) < 0).any():
-        raise ValueError("its held-out answers are no sorted probabilities")
+        raise ValueError("its held-out answers are not sorted probabilities")
     return ConformalSets(found)
 
 
@@ -315,13 +315,13 @@ def _examples(texts: list[Any], pair: bool) -> Examples:
     texts = [left_out if text is None else text for text in texts]
     if not pair:
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError("its support set has something else than texts")
+            raise ValueError("its support set contains values that are not texts")
         return Examples(tuple(texts))
     if not all(
         isinstance(one, list) and len(one) == 2 and all(isinstance(text, str) for text in one)
         for one in texts
     ):
-        raise ValueError("its support set has something else than pairs of texts")
+        raise ValueError("its support set contains values that are not pairs of texts")
     return Examples(tuple(a for a, _ in texts), tuple(b for _, b in texts))
 
 

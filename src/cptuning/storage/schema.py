@@ -138,7 +138,7 @@ class LabelSetFacts:
         if not isinstance(biases, list) or len(biases) != n_labels:
             raise CPTuningError("label_sets.biases is not a list with a number for each label")
         if not all(type(b) in (int, float) and abs(b) < _MOST_BIAS for b in biases):
-            raise CPTuningError("label_sets.biases has something else than numbers")
+            raise CPTuningError("label_sets.biases contains values that are not numbers")
         return cls(facts.text("format"), tuple(biases), facts.number("threshold", 0, 1))
 
     def calibration(self, temperature: float) -> LabelCalibration:
@@ -148,7 +148,7 @@ class LabelSetFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model folder says of its model."""
+    """What a model folder says about its model."""
 
     method: str
     label_space: LabelSpace

@@ -1,4 +1,4 @@
-"""What watches a run: a progress bar, a logger, a user's own object."""
+"""Callbacks that follow a run: a progress bar, a logger, a user's own object."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Hears of everything that happens in a fit, and does nothing about it.
+    """Is notified of every event in a fit; the methods of this base class do nothing.
 
     Subclass it and override what you need. A fit may consist of several trainings: those of
     cross-fitting, of candidates or patterns, and the last one.

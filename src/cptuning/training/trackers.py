@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Tracker(Callback):
     """Logs losses and held-out accuracies; a subclass passes them on to a tool.
 
-    The name of a number begins with the stage of the fit: "fold 1 of 2/loss". A loss is logged at
-    every so many steps, since reading one waits for the device.
+    The name of a number begins with the stage of the fit: "fold 1 of 2/loss". A loss is logged
+    every few steps, since reading it waits for the device.
     """
 
     def __init__(self, every: int = 10) -> None:
@@ -26,11 +26,11 @@ class Tracker(Callback):
         self._stage = "training"
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Pass the numbers of a step on."""
+        """Send the numbers of a step to the tool."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """A training is over: write what is not written yet."""
+        """Flush what has not been written yet, after a training."""
 
     def on_instant(self, score: "Score") -> None:
         """Log the accuracy without any training."""
@@ -51,7 +51,7 @@ class Tracker(Callback):
         self.log({f"{self._stage}/{name}": value for name, value in found.items()}, step)
 
     def on_end(self, step: int) -> None:
-        """Write what is not written yet."""
+        """Flush what has not been written yet."""
         self.finish()
 
 

@@ -236,7 +236,11 @@ def html(report: Report) -> str:
         for section in report.sections
     )
     has_paper = any(section.has_paper_numbers for section in report.sections)
-    scope = "Our results beside the paper's." if has_paper else "Our results; the paper has none."
+    scope = (
+        "Our results compared with the paper's."
+        if has_paper
+        else "Our results; the paper has none."
+    )
     body = f"""<h1>{escape(report.title)}</h1>
 <p class="muted">{scope} <a href="{INDEX}">All studies</a></p>
 {_contents(report)}
