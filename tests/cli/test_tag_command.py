@@ -136,9 +136,18 @@ def test_bad_options_are_refused_before_any_work(run, folder, tmp_path):
         assert message in result.stderr
 
 
+def test_info_describes_it(run, folder):
+    result = run("info", folder / "model")
+    assert result.exit_code == 0, result.stderr
+    for row in ("method tagger", "types city, day", f"labelled sentences {len(TOKENS)}"):
+        assert row in " ".join(result.stdout.split())
+    facts = json.loads(run("info", folder / "model", "--json").stdout)
+    assert (facts["method"], facts["types"]) == ("tagger", ["city", "day"])
+    assert (facts["kind"], facts["sentences"]) == ("torch", len(TOKENS))
+
+
 def test_other_commands_say_that_it_is_a_tagger(run, folder):
-    for command in ("info", "predict", "evaluate"):
-        more = [] if command == "info" else [folder / "train.conll"]
-        result = run(command, folder / "model", *more)
+    for command in ("predict", "evaluate"):
+        result = run(command, folder / "model", folder / "train.conll")
         assert result.exit_code == 2
         assert "Traceback" not in result.stderr

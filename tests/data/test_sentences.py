@@ -9,7 +9,7 @@ from cptuning.data.sentences import Sentence, as_sentences, as_tagged
 from cptuning.data.tag_schemes import WordSpan, iob2_of, spans_of
 from cptuning.errors import CPTuningError
 
-TEXTS = st.text(st.sampled_from("ab Zé9.,-'_\n\u2028😀中"), max_size=40)
+TEXTS = st.text(st.sampled_from("ab Zé9.,-'_\n\u2028😀中\u0301\u200d\u093f🏽"), max_size=40)
 
 
 @given(TEXTS)
@@ -18,6 +18,23 @@ def test_words_cover_everything_but_white_space(text):
     assert "".join(sentence.words) == "".join(text.split())
     assert all(text[start:end] for start, end in sentence.places)
     assert list(sentence.places) == sorted(sentence.places)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("e\u0301cole a\u0301", ["e\u0301cole", "a\u0301"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("می\u200cروم", ["می\u200cروم"]),
+        ("سَلام", ["سَلام"]),
+        ("👩\u200d👩\u200d👧 hi👍🏽!", ["👩\u200d👩\u200d👧", "hi", "👍🏽", "!"]),
+        ("❤\ufe0f5", ["❤\ufe0f", "5"]),
+        ("İstanbul", ["İstanbul"]),
+        ("a_b", ["a", "_", "b"]),
+    ],
+)
+def test_marks_and_joiners_do_not_cut_words(text, words):
+    assert list(Sentence.of_text(text).words) == words
 
 
 @given(TEXTS, st.data())

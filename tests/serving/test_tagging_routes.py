@@ -44,6 +44,14 @@ def test_spans_are_those_of_the_tagger(server, taggers):
     assert alone["spans"][0][0]["neighbours"] is None
 
 
+def test_the_list_of_models_has_it(server):
+    listed = server.get("/models").json
+    assert listed["models"] == []
+    [tagger] = listed["taggers"]
+    assert (tagger["name"], tagger["types"]) == ("trips", ["city", "day"])
+    assert tagger["sentences"] == len(sentences()[0])
+
+
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [

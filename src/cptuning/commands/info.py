@@ -11,15 +11,16 @@ from cptuning.reporting.formatting import format_percent
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Describe a model: its classes, training data, accuracy, settings and versions."""
     from cptuning.data import read_added
-    from cptuning.inference.onnx_encoder import ONNX_FILE
     from cptuning.storage import SEARCH_FACTS, find_model, read_facts
     from cptuning.storage.card import ranking_rows
+    from cptuning.storage.folders import is_tagger
 
     model = find_model(model)
+    if is_tagger(model):
+        _describe_tagger(model, as_json)
+        return
     read = read_facts(model)
-    facts = read.to_json()
-    facts["kind"] = "onnx" if (model / ONNX_FILE).is_file() else "torch"
-    facts["bytes"] = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    facts = read.to_json() | _of_folder(model)
     facts["backbone"] = read.backbone
     facts["added"] = sum(len(batch.labels) for batch in read_added(model))
     if as_json:
@@ -29,6 +30,26 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     else:
         search = {t.lower(): facts["training"].get(n) for n, t in SEARCH_FACTS.items()}
         print_table(_rows(model, facts, {t: v for t, v in search.items() if v is not None}))
+
+
+def _of_folder(model: Path) -> dict[str, Any]:
+    from cptuning.inference.onnx_encoder import ONNX_FILE
+
+    return {
+        "kind": "onnx" if (model / ONNX_FILE).is_file() else "torch",
+        "bytes": sum(path.stat().st_size for path in model.rglob("*") if path.is_file()),
+    }
+
+
+def _describe_tagger(model: Path, as_json: bool) -> None:
+    from cptuning.storage.taggers import n_sentences, read_tagger_facts, tagger_rows
+
+    facts, sentences = read_tagger_facts(model), n_sentences(model)
+    if as_json:
+        print_json(facts.to_json() | _of_folder(model) | {"sentences": sentences})
+    else:
+        rows = [("Method", "tagger"), *tagger_rows(facts, sentences)]
+        print_table([(name.lower(), value) for name, value in rows])
 
 
 def _of_descriptions(facts: dict[str, Any] | None) -> list[tuple[str, str]]:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from unicodedata import category
 
 from cptuning.data.tag_schemes import WordSpan, spans_of
 from cptuning.errors import CPTuningError
 
 # Letters and digits together; of everything else each character is a word.
 _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
+# ZERO WIDTH NON-JOINER and JOINER, of words in Persian or Hindi and of emoji.
+_JOINERS = "\u200c\u200d"
+_SKIN_TONES = range(0x1F3FB, 0x1F400)
 
 _log = logging.getLogger("cptuning")
 
@@ -32,7 +36,8 @@ class Sentence:
         >>> Sentence.of_text("Zoë flies to St. Gallen.").words
         ('Zoë', 'flies', 'to', 'St', '.', 'Gallen', '.')
         """
-        return cls(text, tuple(match.span() for match in _WORD.finditer(text)))
+        places = [match.span() for match in _WORD.finditer(text)]
+        return cls(text, tuple(places if text.isascii() else _marks_joined(text, places)))
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> "Sentence":
@@ -187,6 +192,34 @@ def as_tagged(X: Any, y: Any, places: Sequence[str] | None = None) -> TaggedSent
             "%d of the spans begin or end inside a word: they were widened to whole words.", widened
         )
     return TaggedSentences(sentences, tuple(found))
+
+
+def _marks_joined(text: str, places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    r"""The places of words without those of marks alone, which belong to the letter before them.
+
+    Vowel signs and accents are no letters to a regular expression, so they cut words in two.
+
+    >>> [len(word) for word in Sentence.of_text("हिन्दी, E\u0301cole").words]
+    [6, 1, 6]
+    """
+    joined: list[tuple[int, int]] = []
+    for start, end in places:
+        if joined and joined[-1][1] == start and _is_inside(text, joined[-1][0], start):
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _is_inside(text: str, first: int, place: int) -> bool:
+    """Whether the word that begins at one place goes on at another."""
+    here, before = text[place], text[place - 1]
+    if here in _JOINERS or ord(here) in _SKIN_TONES or category(here).startswith("M"):
+        return True
+    # Behind a joiner everything belongs to it; behind an accent the rest of the word does.
+    return before in _JOINERS or (
+        category(before).startswith("M") and here.isalnum() and text[first].isalnum()
+    )
 
 
 def _sentence(one: Any, where: str) -> Sentence:

@@ -1,6 +1,7 @@
 """The graphs of an encoder in every precision, each compared with torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import onnx
@@ -50,15 +51,24 @@ class Reference:
 
 def float_graph(reference: Reference) -> onnx.ModelProto:
     """The fastest graph that computes what torch does; an architecture may not allow every pass."""
+    module = reference.encoder.module
+    makes = (_fused_graph, _eager_graph, _plain_graph)
+    return first_exact([partial(make, module) for make in makes], reference.gap)
+
+
+def first_exact(
+    makes: Iterable[Callable[[], onnx.ModelProto]], gap: Callable[[onnx.ModelProto], float]
+) -> onnx.ModelProto:
+    """The first graph that can be made and computes what torch does, by its gap to it."""
     cause: Exception | None = None
-    for make in (_fused_graph, _eager_graph, _plain_graph):
+    for make in makes:
         try:
-            graph = make(reference.encoder.module)
-            gap = reference.gap(graph)
+            graph = make()
+            found = gap(graph)
         except Exception as error:  # torch, transformers, onnx and ONNX Runtime have many
             cause = error
             continue
-        if gap <= _TOLERANCE:
+        if found <= _TOLERANCE:
             return graph
     raise CPTuningError(
         "This backbone can't be exported: no ONNX graph of it computes what torch does. "

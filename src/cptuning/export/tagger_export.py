@@ -1,5 +1,6 @@
 """A fitted tagger as an ONNX folder that predicts with numpy, tokenizers and ONNX Runtime alone."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import onnx
 
 from cptuning.errors import CPTuningError
 from cptuning.export.graph import Graph
+from cptuning.export.precisions import first_exact
 from cptuning.export.rewriting import drop_idle_reshapes
 from cptuning.export.tracing import EAGER, FUSED, traced_words
 from cptuning.inference.onnx_encoder import ONNX_FILE, session
@@ -19,8 +21,6 @@ from cptuning.storage.taggers import TaggerFacts, write_tagger
 if TYPE_CHECKING:
     from cptuning.backbone.word_encoder import WordEncoder
 
-# How far the words' unit vectors may be from torch's: rounding differs, nothing else may.
-_TOLERANCE = 1e-4
 _SAMPLES = 16
 
 
@@ -42,21 +42,15 @@ def _graph(encoder: "WordEncoder", predictor: TagPredictor) -> onnx.ModelProto:
     """The fastest graph that computes what torch does."""
     samples = predictor.examples.sentences[:_SAMPLES]
     expected = np.concatenate(encoder.embed(samples))
-    cause: Exception | None = None
-    for attention in (FUSED, EAGER):
-        try:
-            rewritten = Graph(traced_words(encoder.encoder.module, attention))
-            drop_idle_reshapes(rewritten)
-            graph = rewritten.model()
-            by_graph = session(graph.SerializeToString())
-            reader = OnnxWordEncoder(encoder.layout, by_graph, encoder.pieces)
-            gap = float(np.abs(np.concatenate(reader.embed(samples)) - expected).max(initial=0))
-        except Exception as error:  # torch, transformers, onnx and ONNX Runtime have many
-            cause = error
-            continue
-        if gap <= _TOLERANCE:
-            return graph
-    raise CPTuningError(
-        "This backbone can't be exported: no ONNX graph of it computes what torch does. "
-        "Use the tagger's folder itself."
-    ) from cause
+
+    def traced(attention: str) -> onnx.ModelProto:
+        graph = Graph(traced_words(encoder.encoder.module, attention))
+        drop_idle_reshapes(graph)
+        return graph.model()
+
+    def gap(graph: onnx.ModelProto) -> float:
+        by_graph = session(graph.SerializeToString())
+        reader = OnnxWordEncoder(encoder.layout, by_graph, encoder.pieces)
+        return float(np.abs(np.concatenate(reader.embed(samples)) - expected).max(initial=0))
+
+    return first_exact([partial(traced, FUSED), partial(traced, EAGER)], gap)

@@ -1,9 +1,13 @@
 """Errors as clients see them: a status and one sentence, as JSON."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from starlette.responses import Response
+
+from cptuning.errors import CPTuningError
 
 
 class ApiError(Exception):
@@ -42,3 +46,17 @@ def overloaded(seconds: float) -> ApiError:
     return ApiError(
         429, f"The server is overloaded: try again in {wait} s.", {"Retry-After": str(wait)}
     )
+
+
+@asynccontextmanager
+async def answered_within(seconds: float) -> AsyncIterator[None]:
+    """Inside, what takes longer or is a mistake of the user's becomes an error for the client."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise ApiError(
+            504, f"The answer took longer than {seconds:g} s: try again later."
+        ) from None
+    except CPTuningError as error:
+        raise ApiError(409, str(error)) from error

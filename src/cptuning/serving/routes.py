@@ -11,7 +11,7 @@ from fastapi import APIRouter, Body, Depends, Path, Request, Response
 from cptuning.data import Examples, as_cell, as_examples
 from cptuning.errors import CPTuningError
 from cptuning.inference import Evidence, MultiLabelPredictor, Predictor, Reasons
-from cptuning.serving.api_errors import ApiError
+from cptuning.serving.api_errors import ApiError, answered_within
 from cptuning.serving.batch_worker import BatchWorker, ModelOutput
 from cptuning.serving.limits import Limits
 from cptuning.serving.model_registry import ModelRegistry
@@ -116,15 +116,8 @@ class RequestedModel:
 
     async def result(self, future: Future[T]) -> T:
         """The result of a job of the worker, if it is ready in time."""
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                return await asyncio.wrap_future(future)
-        except TimeoutError:
-            raise ApiError(
-                504, f"The answer took longer than {self.limits.seconds:g} s: try again later."
-            ) from None
-        except CPTuningError as error:
-            raise ApiError(409, str(error)) from error
+        async with answered_within(self.limits.seconds):
+            return await asyncio.wrap_future(future)
 
 
 async def _requested_model(request: Request) -> RequestedModel:
@@ -281,11 +274,12 @@ def server_routes() -> APIRouter:
 
     @router.get("/models", responses=_AUTH_ERRORS, summary="List the models")
     async def models(request: Request) -> ModelList:
-        """The models of this server, and which of them is the default."""
-        registry = _state(request).registry
+        """The models of this server, which of them is the default, and the taggers."""
+        state = _state(request)
         return ModelList(
-            default=registry.default,
-            models=[_model_info(name, worker) for name, worker in registry],
+            default=state.registry.default,
+            models=[_model_info(name, worker) for name, worker in state.registry],
+            taggers=[served.info(name) for name, served in state.taggers.items()],
         )
 
     return router

@@ -238,11 +238,20 @@ class ModelInfo(BaseModel):
     )
 
 
+class TaggerInfo(BaseModel):
+    """A tagger of this server."""
+
+    name: str
+    types: list[str]
+    sentences: int = Field(description="How many labelled sentences it compares with.")
+
+
 class ModelList(BaseModel):
     """The models of this server."""
 
     default: str | None = Field(description="The model that /predict uses.")
     models: list[ModelInfo]
+    taggers: list[TaggerInfo] = Field(description="The models that /tag uses.")
 
 
 class HealthStatus(BaseModel):

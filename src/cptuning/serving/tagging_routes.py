@@ -18,12 +18,12 @@ from pydantic import (
 )
 
 from cptuning.data.sentences import Sentence
-from cptuning.errors import CPTuningError
 from cptuning.inference.tag_predictor import FoundSpan, SpanReason
-from cptuning.serving.api_errors import ApiError, overloaded
+from cptuning.serving.api_errors import ApiError, answered_within, overloaded
 from cptuning.serving.limits import Limits
 from cptuning.serving.model_registry import holds_tagger
 from cptuning.serving.routes import error_responses
+from cptuning.serving.schemas import TaggerInfo
 from cptuning.storage import FACTS_FILE
 from cptuning.storage.taggers import load_tagger
 
@@ -51,20 +51,19 @@ class ServedTagger:
         began = time.monotonic()
         try:
             loop = asyncio.get_running_loop()
-            async with asyncio.timeout(self._limits.seconds):
+            async with answered_within(self._limits.seconds):
                 found = await loop.run_in_executor(
                     self._thread, self.predictor.explain, sentences, k
                 )
-        except TimeoutError:
-            raise ApiError(
-                504, f"The answer took longer than {self._limits.seconds:g} s: try again later."
-            ) from None
-        except CPTuningError as error:
-            raise ApiError(409, str(error)) from error
         finally:
             self._waiting -= len(sentences)
         self._seconds_per_text = (time.monotonic() - began) / max(1, len(sentences))
         return found
+
+    def info(self, name: str) -> TaggerInfo:
+        """What the list of models says of it."""
+        predictor = self.predictor
+        return TaggerInfo(name=name, types=list(predictor.types), sentences=len(predictor.examples))
 
     def close(self) -> None:
         """Finish what was begun."""

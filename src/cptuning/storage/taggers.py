@@ -42,7 +42,7 @@ _VECTORS = "words.safetensors"
 
 @dataclass(frozen=True)
 class TaggerFacts:
-    """What the folder of a tagger says of it."""
+    """What the folder of a tagger says about it."""
 
     types: tuple[str, ...]
     parameters: dict[str, Any]
@@ -121,7 +121,7 @@ class TaggerFacts:
 
 
 def read_tagger_facts(folder: Path) -> TaggerFacts:
-    """What the folder of a tagger says of it, without loading it."""
+    """What the folder of a tagger says about it, without loading it."""
     stored = stored_facts(folder)
     with damage_named(folder):
         if stored.get("method") != TAGGER:
@@ -155,7 +155,7 @@ def write_tagger(facts: TaggerFacts, predictor: TagPredictor, place: Path) -> No
 
 
 def load_tagger(folder: Path, device: str = "auto") -> tuple[TaggerFacts, TagPredictor]:
-    """A tagger that was saved to, or exported to, a folder, and what the folder says of it."""
+    """A tagger that was saved to, or exported to, a folder, and what the folder says about it."""
     facts = read_tagger_facts(folder)
     with unusable_named(folder):
         layout = read_layout(folder, facts.layout)
@@ -184,10 +184,8 @@ def _encoder(folder: Path, layout: Layout, settings: TaggerSettings, device: str
 
 
 def _read_examples(path: Path, types: tuple[str, ...]) -> TaggedSentences:
-    # Not splitlines(): texts may hold the line separators of Unicode.
-    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
     sentences, spans = [], []
-    for row in rows:
+    for row in map(json.loads, _lines(path)):
         places = tuple((int(start), int(end)) for start, end in row["words"])
         sentences.append(Sentence(str(row["text"]), places))
         found = tuple(WordSpan(int(a), int(b), str(label)) for a, b, label in row["spans"])
@@ -199,19 +197,35 @@ def _read_examples(path: Path, types: tuple[str, ...]) -> TaggedSentences:
     return TaggedSentences(tuple(sentences), tuple(spans))
 
 
-def _card(facts: TaggerFacts, predictor: TagPredictor) -> str:
+def n_sentences(folder: Path) -> int:
+    """How many labelled sentences are in the folder of a tagger."""
+    with unusable_named(folder):
+        return len(_lines(folder / SENTENCES_FILE))
+
+
+def _lines(path: Path) -> list[str]:
+    # Not splitlines(): texts may hold the line separators of Unicode.
+    return [line for line in path.read_text("utf-8").split("\n") if line]
+
+
+def tagger_rows(facts: TaggerFacts, sentences: int) -> list[tuple[str, str]]:
+    """What distinguishes a tagger, with so many labelled sentences."""
     training = facts.training
     held_out = training.get("held_out_f1")
     score = "not measured" if held_out is None else f"{100 * held_out:.1f} %"
-    rows = [
+    return [
         ("Types", ", ".join(facts.types)),
-        ("Labelled sentences", str(len(predictor.examples))),
+        ("Labelled sentences", str(sentences)),
         ("Span F1 in training sentences that were left out", score),
         ("Words are compared by", facts.answer.inference),
         ("Backbone", str(training.get("backbone", {}).get("name", ""))),
         ("Seed", str(training.get("seed", ""))),
         ("Versions", ", ".join(f"{p} {v}" for p, v in facts.versions.items())),
     ]
+
+
+def _card(facts: TaggerFacts, predictor: TagPredictor) -> str:
+    rows = tagger_rows(facts, len(predictor.examples))
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return f"""# A tagger made with cptuning
 
