@@ -8,7 +8,7 @@ import numpy as np
 from cptuning.data import strata, stratified_folds, stratified_sample
 from cptuning.inference.closed_form import DiscriminantAnalysis, Flags, Floats
 from cptuning.inference.label_regression import LabelRegression
-from cptuning.inference.leave_one_out import MOST_ANSWERS, nearly_best
+from cptuning.inference.leave_one_out import MOST_ANSWERS
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
 """What the weight of the sentence view is chosen from, the preferred one first."""
 
-DESCRIPTION_WEIGHTS = (2.0, 4.0, 0.0, 0.5, 1.0)
-"""What the weight of labels' descriptions is chosen from."""
-
-PREFERRED_WEIGHTS = 2
-"""So many of the first ones are preferred to a better one that is not clearly better.
-
-A handful of examples can't tell weights apart, and these are the best on most sets.
-"""
+DESCRIPTION_WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""What the weight of labels' descriptions is chosen from, the preferred one first."""
 
 Analysis = DiscriminantAnalysis | LabelRegression
 
@@ -38,11 +32,7 @@ class LeaveOneOut:
 
     The candidates are analyses of different embeddings of the same rows, the preferred one first.
     The one with the least log-loss is chosen, each judged by its leave-one-out answers at its best
-    shrinkage and temperature; of equally good ones, the first. With some ``preferred`` groups it is
-    the best candidate of the first of them that has one within a standard error of the best of all,
-    in its log-loss and in its errors, if there is one: what few answers can't tell apart is not
-    left to chance. A group are as many candidates as ``group_size`` says, which stand together; the
-    preferred ones are the first.
+    shrinkage and temperature; of equally good ones, the first.
 
     The least of several losses is optimistic, even if no candidate is better than the
     others. So a row is answered by the choice of a fit without it. It would not do to leave out
@@ -55,12 +45,9 @@ class LeaveOneOut:
     1
     """
 
-    def __init__(
-        self, analyses: "Sequence[Analysis]", *, group_size: int = 1, preferred: int = 0
-    ) -> None:
+    def __init__(self, analyses: "Sequence[Analysis]") -> None:
         self._analyses = analyses
-        self._groups = group_size, preferred
-        self.candidate, self.shrinkage = _choice(analyses, *self._groups)
+        self.candidate, self.shrinkage = _choice(analyses)
 
     @property
     def rows(self) -> "IntArray":
@@ -79,7 +66,7 @@ class LeaveOneOut:
         candidates, shrinkages = np.full(n, self.candidate), np.full(n, self.shrinkage)
         for away, rest in self._folds():
             parts = [analysis.restricted(rest) for analysis in self._analyses]
-            candidates[away], shrinkages[away] = _choice(parts, *self._groups)
+            candidates[away], shrinkages[away] = _choice(parts)
         candidates, shrinkages = candidates[self.rows], shrinkages[self.rows]
         scores = np.empty((len(self.rows), self._analyses[0].n_classes))
         final = self._temperature(self.candidate, self.shrinkage)
@@ -118,24 +105,11 @@ def analysis_of(
     return DiscriminantAnalysis(embeddings, labels, weights, is_description)
 
 
-def _choice(analyses: Sequence[Analysis], group_size: int, preferred: int) -> tuple[int, float]:
-    """The number and the shrinkage of the analysis that is chosen."""
+def _choice(analyses: Sequence[Analysis]) -> tuple[int, float]:
+    """The number and the shrinkage of the best analysis."""
     losses = np.array([analysis.least_loss for analysis in analyses])
-    numbers = [
-        start + _first_of_the_least(losses[start : start + group_size])
-        for start in range(0, group_size * preferred, group_size)
-    ]
-    numbers.append(_first_of_the_least(losses))
-    candidate = numbers[-1]
-    if preferred and len(analyses[0].left_out):
-        good = np.flatnonzero(nearly_best([analyses[number].best for number in numbers]))
-        candidate = numbers[good[0]] if len(good) else candidate
+    candidate = int((losses <= losses.min() + _SAME_LOSS).argmax())
     return candidate, analyses[candidate].shrinkage
-
-
-def _first_of_the_least(losses: "Floats") -> int:
-    """The first of those that are equally good, up to rounding."""
-    return int((losses <= losses.min() + _SAME_LOSS).argmax())
 
 
 def choice_of_weights(
@@ -143,15 +117,11 @@ def choice_of_weights(
     labels: "IntArray",
     weights: "Sequence[Floats | None]" = (None,),
     is_description: "Flags | None" = None,
-    preferred: int = 0,
 ) -> LeaveOneOut:
     """The choice, by leave-one-out, among embeddings of the same rows and weights of these rows.
 
-    The candidates are every embedding with the first weights, then with the next ones. Some of the
-    first weights may be ``preferred`` to others that are not better by more than a standard error.
+    The candidates are every embedding with the first weights, then with the next ones.
     """
     return LeaveOneOut(
-        [analysis_of(one, labels, w, is_description) for w in weights for one in embeddings],
-        group_size=len(embeddings),
-        preferred=preferred,
+        [analysis_of(one, labels, w, is_description) for w in weights for one in embeddings]
     )

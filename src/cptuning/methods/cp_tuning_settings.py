@@ -88,8 +88,8 @@ class CPTuningSettings(TrainingSettings):
     )
     description_weight: float | None = setting(
         "The weight of a label's description relative to an example, for a class with examples; "
-        "0 leaves descriptions out, None is 2 or 4 unless leave-one-out answers to the training "
-        "examples clearly favour another weight.",
+        "0 leaves descriptions out, None chooses it by leave-one-out answers to the training "
+        "examples.",
         least=0,
         most=100,
         default=None,
