@@ -11,7 +11,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
-.PHONY: demo app bench docs test test-lowest coverage fuzz kills lint dist browser clean
+.PHONY: demo app audit bench docs test test-lowest coverage fuzz kills mutants load lint dist browser clean
 
 demo: $(READY)
 	$(BIN)/cptuning demo --output demo-output
@@ -33,7 +33,14 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
 	$(BIN)/hadolint Dockerfile
+
+# Known mistakes in the sources, and known vulnerabilities of the pinned packages (asks the network).
+audit: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[audit]"
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 # The wheel and the sdist, into dist/.
 dist: $(READY)
@@ -71,14 +78,23 @@ test: lint browser
 coverage: $(READY) browser
 	$(PYTEST) --cov --cov-report term --cov-report html
 
-# Random input for so many minutes, and commands that are killed so many times: tests/fuzz, tests/kills.
+# Random input for so many minutes, commands that are killed so many times, and so many changes of
+# the sources that the tests must notice: tests/fuzz, tests/kills, tests/mutants.
 MINUTES ?= 5
 RUNS ?= 50
+SAMPLE ?= 300
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 kills: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.kills --runs $(RUNS)
+
+mutants: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --sample $(SAMPLE)
+
+# The service at twice its capacity, and besieged by slow clients.
+load: $(READY)
+	$(BIN)/python benchmarks/serving.py
 
 clean:
 	rm -rf .venv .venv-lowest dist demo-output site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -8,6 +8,8 @@ sys.path.insert(0, str(ROOT))
 
 from tests.cli.bad_inputs import SECTIONS, Case  # noqa: E402
 
+from cptuning.input_limits import LIMITS  # noqa: E402
+
 _HEAD = """# Error messages
 
 One sentence says what is wrong, where, and what to do. A command exits with code 2, a function
@@ -25,24 +27,27 @@ report it.
 
 ## Limits
 
-| What | Limit | Raised by |
+| What | Limit | Changed by |
 |---|---|---|
-| bytes of a line, or characters of a cell, of a file | 64 million | `CPTUNING_LONGEST_LINE` |
-| files in a model folder | 1,000 | |
+LIMITS| files in a model folder | 1,000 | |
 | bytes of its `cptuning.json` | 16 million | |
 | seeds | 0 to 4,294,967,295 | |
 | bytes of a request | 1 MiB | `serve --max-body` |
 | texts in a request | 256 | `serve --max-texts` |
 | characters of a text in a request | 20,000 | `serve --max-characters` |
 | texts that wait for a model | 256 | `serve --queue` |
-| connections of a server | 900 | |
+| connections of a server | 900 | `serve --connections` |
+| connections of one address | 600 | `serve --client-connections` |
+| seconds for the headers of a request | 10 | |
 | examples of a served model | 100,000 | |
 """
 
 
 def page() -> str:
     """The text of the page."""
-    return _HEAD + "".join(_section(title, cases) for title, cases in SECTIONS.items())
+    rows = [f"| {one.unit} {one.of} | {one.usual:,} | `{one.variable}` |\n" for one in LIMITS]
+    head = _HEAD.replace("LIMITS", "".join(rows))
+    return head + "".join(_section(title, cases) for title, cases in SECTIONS.items())
 
 
 def _section(title: str, cases: list[Case]) -> str:

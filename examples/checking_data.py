@@ -1,4 +1,4 @@
-"""Wrong labels, repeats and leaks between training and test data, found before training."""
+"""Find wrong labels, duplicates and leaks between training and test data before training."""
 
 import cptuning
 from cptuning.data.sample_data import read_sample
@@ -6,7 +6,7 @@ from cptuning.data.sample_data import read_sample
 train, test = read_sample("messages_train"), read_sample("messages_test")
 texts, labels = list(train.examples), list(train.labels)
 
-# What goes wrong in every real file: a label that slipped, and a text that is there twice.
+# Typical mistakes in real files: a label in the wrong row, and a text that occurs twice.
 labels[0] = labels[-1]
 texts.append(texts[5])
 labels.append(labels[5])

@@ -1,4 +1,4 @@
-"""Pairs of texts: whether two questions ask the same."""
+"""Pairs of texts: whether two questions ask the same thing."""
 
 from cptuning import CPTuningClassifier
 from cptuning.data.sample_data import read_sample

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+_KEPT = {signal.SIGINT, signal.SIGTERM}
 
 
 def start_python(
@@ -27,19 +28,23 @@ def start_python(
 
 
 def stand_still_after(pattern: str, times: int) -> None:
-    """From when a matching file is in its place, wait for a signal, and then let it act."""
+    """Keep signals waiting until the nth matching file is in its place; then wait for one there.
+
+    They are kept from the beginning: a signal that comes earlier, as it does after the first of
+    several files, would else have acted already, and the process would wait for another one.
+    """
     replace, left = Path.replace, times
+    signal.pthread_sigmask(signal.SIG_BLOCK, _KEPT)
 
     def held(self: Path, target: Path) -> Path:
         nonlocal left
         left -= Path(target).match(pattern)
         if left or not Path(target).match(pattern):
             return replace(self, target)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         moved = replace(self, target)
         while not signal.sigpending():
             time.sleep(0.01)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _KEPT)
         return moved
 
     Path.replace = held  # type: ignore[method-assign, assignment]

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "cptuning"
 # The way of the data, as in CONTRIBUTING.md.
 ORDER = [
     "errors",
+    "input_limits",
     "extras",
     "files",
     "data",

@@ -1,7 +1,8 @@
-"""SECURITY.md: each threat names tests, and they exist."""
+"""SECURITY.md and docs/promises.md: each threat and each promise names tests, and they exist."""
 
 import ast
 import re
+import runpy
 
 import pytest
 
@@ -9,7 +10,13 @@ from tests.standstill import ROOT
 
 MODEL = (ROOT / "SECURITY.md").read_text("utf-8")
 THREATS = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$", MODEL, re.MULTILINE)
-NAMED = sorted(set(re.findall(r"`(tests/[^`]+)`", " ".join(tests for _, tests in THREATS))))
+PAGE = runpy.run_path(str(ROOT / "docs" / "make_promises_page.py"))
+PROMISED = {
+    test for rows in PAGE["PROMISES"].values() for _, tests, _ in rows for test in tests.split()
+}
+NAMED = sorted(
+    PROMISED | set(re.findall(r"`(tests/[^`]+)`", " ".join(tests for _, tests in THREATS)))
+)
 
 
 def test_every_threat_names_a_test():
@@ -23,6 +30,11 @@ def test_every_threat_names_a_test():
 def test_a_test_that_is_named_exists(name):
     path, _, function = name.partition("::")
     tree = ast.parse((ROOT / path).read_text("utf-8"))
-    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assert function.startswith("test_")
-    assert function in found
+    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert function.startswith(("test_", "Test")) or name in PROMISED
+    assert function in {*found, ""}
+
+
+def test_the_page_of_promises_is_up_to_date():
+    written = (ROOT / "docs" / "promises.md").read_text("utf-8")
+    assert written == PAGE["page"](), "run python docs/make_promises_page.py"

@@ -103,3 +103,16 @@ def test_pairs_are_taken_away_too(trained_on_pairs, tmp_path):
     path.write_text("text_a,text_b\nis it new?,it is new.\n")
     _, [row] = downloads.classified_file(trained_on_pairs, path)
     assert row["prediction"] in ("yes", "no", "unknown")
+
+
+def test_label_sets_are_joined_in_tables_and_lists_in_lines_of_json(session, tmp_path):
+    session.add([Example("a", ("x", "y")), Example("b", ("x",)), Example("c", ("y",))])
+    session.add([Example("d", ())])
+    path, lines = tmp_path / "new.csv", tmp_path / "new.jsonl"
+    path.write_text("text\na\nd\n")
+    lines.write_text('{"text": "a"}\n{"text": "d"}\n')
+    target, _ = downloads.classified_file(session, path)
+    assert [row["prediction"] for row in rows_of(target)] == ["x; y", ""]
+    target, _ = downloads.classified_file(session, lines)
+    assert [json.loads(line)["prediction"] for line in target.open()] == [["x", "y"], []]
+    assert rows_of(downloads.examples_file(session))[0] == {"text": "a", "label": "x; y"}

@@ -109,3 +109,15 @@ def test_a_model_of_another_method_is_refused(tmp_path, tiny, monkeypatch):
     entries = {str(f.relative_to(tmp_path / "model")): f.read_bytes() for f in files if f.is_file()}
     with pytest.raises(CPTuningError, match="use it with `cptuning predict`"):
         Session().open_model(zipped(tmp_path / "rival.zip", entries))
+
+
+def test_a_model_of_label_sets_is_opened_as_one(session, settings):
+    sets = [("x", "y"), ("x",), ("y",), ()]
+    session.add([Example(text, labels) for text, labels in zip("abcd", sets, strict=True)])
+    session.read()
+    another = Session(settings)
+    another.open_model(downloads.model_file(session))
+    assert another.several
+    assert another.examples == session.examples
+    assert another.answer("a").label == ("x", "y")
+    another.close()

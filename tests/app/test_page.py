@@ -18,6 +18,7 @@ from cptuning.app.review import HeldOutAnswer, Review
 PATIENCE = 60_000  # milliseconds: how long a busy machine may take, not how long it should
 expect.set_options(timeout=PATIENCE)
 
+TABS = ("Examples", "Train", "Review", "Ask", "Use", "Spans")
 LINES = "\n".join(f"{example.text} | {example.label}" for example in FILMS)
 PAIR_LINES = "\n".join(f"{e.text[0]} | {e.text[1]} | {e.label}" for e in PAIRS)
 
@@ -508,6 +509,12 @@ class TestFiles:
         path = saved(page, "#taken a[download]", tmp_path)
         assert "model/cptuning.json" in zipfile.ZipFile(path).namelist()
 
+    def test_a_download_is_refused_to_everybody_else(self, page, visit):
+        page.locator("#make-examples").click()
+        address = page.locator("#taken a[download]").get_attribute("href")
+        assert page.request.get(address).ok
+        assert visit().request.get(address).status == 403
+
     def test_a_model_that_was_taken_away_is_opened_again(self, page, visit, tmp_path):
         page.locator("#make-model").click()
         path = saved(page, "#taken a[download]", tmp_path)
@@ -519,6 +526,58 @@ class TestFiles:
         another.locator("#text textarea").fill(GOOD[0])
         another.locator("#classify").click()
         expect(another.locator("#answer .answer")).to_contain_text("good")
+
+
+SEVERAL = """great film and great music | praise; music
+i loved the acting | praise; acting
+the music was awful | complaint; music
+boring plot | complaint; plot
+lovely songs | praise; music
+terrible songs and acting | complaint; music; acting"""
+
+
+class TestSeveralLabels:
+    @pytest.fixture
+    def page(self, page):
+        add(page, SEVERAL)
+        check = page.locator("#check")
+        expect(check).to_contain_text("Is complaint; music several labels, joined by ;?")
+        check.get_by_role("button", name="Yes, several labels").click()
+        expect(check).to_contain_text("6 examples with 5 labels")
+        expect(page.locator("#several input")).to_be_checked()
+        page.locator("#instant .headline", has_text="F1").wait_for()
+        return page
+
+    def test_they_are_reviewed_and_relabelled(self, page):
+        tab(page, "Review")
+        expect(page.locator("#accuracy")).to_contain_text(re.compile(r"\d+ % F1 on examples"))
+        expect(page.locator("#confusion tbody tr").first).to_contain_text("acting")
+        page.locator("#map [role=option]", has_text="boring plot").click()
+        expect(page.locator("#picked")).to_have_text("boring plot")
+        choose_label(page, "#picked-label", "story")
+        page.locator("#relabel").click()
+        expect(page.locator("#done-text")).to_have_text("Now complaint; plot; story: “boring plot”")
+        page.locator("#undo").click()
+        row = page.locator("#map [role=option]", has_text="boring plot")
+        expect(row.locator(".one")).to_have_text(["complaint", "plot"])
+
+    def test_each_label_is_answered_and_a_set_is_taught(self, page):
+        tab(page, "Ask")
+        page.locator("#text textarea").fill("lovely songs")
+        page.locator("#classify").click()
+        expect(page.locator("#answer .answer")).to_have_text("music; praise")
+        expect(page.locator("#answer")).to_contain_text("music, because it is similar to")
+        for label in ("music", "fun"):
+            choose_label(page, "#right-label", label)
+        page.locator("#teach").click()
+        expect(page.locator("#learned")).to_have_text("Learned: fun; music.")
+        expect(page.locator("#answer .answer")).to_have_text("fun; music")
+
+    def test_one_label_per_text_is_one_click_away(self, page):
+        page.locator("#several input").uncheck()
+        expect(page.locator("#check")).to_contain_text("6 examples in 5 classes")
+        page.locator("#undo").click()
+        expect(page.locator("#check")).to_contain_text("6 examples with 5 labels")
 
 
 def test_pairs_go_the_same_way(page):
@@ -584,7 +643,7 @@ def test_the_keyboard_is_enough(page):
 def test_a_telephone_needs_no_sideways_scrolling(page):
     page.set_viewport_size({"width": 400, "height": 800})
     train(page)
-    for name in ("Examples", "Train", "Review", "Ask", "Use"):
+    for name in TABS:
         tab(page, name)
         page.wait_for_timeout(200)
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 400
@@ -611,7 +670,7 @@ def test_no_tab_has_a_serious_barrier(visit, scheme):
     page = visit(color_scheme=scheme)
     instant(page, f"{LINES}\n{GOOD[1]} | bad\nhated every minute of it | good")
     found = []
-    for name in ("Examples", "Train", "Review", "Ask", "Use"):
+    for name in TABS:
         tab(page, name)
         if name == "Review":
             page.locator("#map circle").last.click(force=True)
@@ -621,6 +680,9 @@ def test_no_tab_has_a_serious_barrier(visit, scheme):
             page.locator("#text textarea").fill("so what")
             page.locator("#classify").click()
             page.locator("#answer .answer").wait_for()
+        if name == "Spans":
+            page.locator("#sample-spans").click()
+            page.locator("#span-texts mark").first.wait_for()
         page.wait_for_timeout(300)  # Colours fade into each other.
         for violation in Axe().run(page).response["violations"]:
             if violation["impact"] in ("serious", "critical"):

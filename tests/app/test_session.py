@@ -10,7 +10,7 @@ import pytest
 from tests.app.conftest import FILMS, GOOD, PAIRS
 from tests.tiny import save_sentence_encoder
 
-from cptuning.app.review import HeldOutAnswer, Review
+from cptuning.app.review import HeldOutAnswer, LabelSetReview, Review
 from cptuning.app.session import AppSettings, Session
 from cptuning.app.user_examples import Example
 from cptuning.errors import CPTuningError
@@ -64,7 +64,7 @@ class TestTraining:
         def cleared(*_):
             session.clear()
 
-        monkeypatch.setattr("cptuning.app.session.Review.of", cleared)
+        monkeypatch.setattr("cptuning.app.session.review_of", cleared)
         session.add(FILMS)
         with pytest.raises(CPTuningError, match="Cancelled"):
             list(session.train().run())
@@ -409,3 +409,72 @@ def test_examples_that_are_added_in_several_threads_all_reach_the_model(trained)
 def test_every_visitor_begins_with_an_empty_copy(trained):
     copy = deepcopy(trained)
     assert (copy.settings, copy.examples, copy.is_trained) == (trained.settings, [], False)
+
+
+MOVIES = [
+    Example("great film and great music", ("music", "praise")),
+    Example("i loved the acting", ("acting", "praise")),
+    Example("the music was awful", ("complaint", "music")),
+    Example("terrible songs and acting", ("acting", "complaint", "music")),
+    Example("lovely songs", ("music", "praise")),
+    Example("i will see it tomorrow", ()),
+]
+
+
+class TestSeveralLabels:
+    @pytest.fixture
+    def session(self, session):
+        session.settings = replace(session.settings, method={"steps": 2})
+        session.add(MOVIES)
+        session.read()
+        return session
+
+    def test_label_sets_are_answered_reviewed_and_explained(self, session):
+        assert session.several
+        assert session.check().counts == {"acting": 2, "complaint": 2, "music": 4, "praise": 3}
+        assert isinstance(session.review, LabelSetReview)
+        assert session.review.scores.n == len(MOVIES)
+        answer = session.answer("lovely songs")
+        assert answer.is_taught
+        assert answer.label == ("music", "praise")
+        assert set(answer.label_reasons) == {"music", "praise"}
+        assert answer.probabilities == {"music": 1, "praise": 1, "acting": 0, "complaint": 0}
+
+    def test_a_text_is_relabelled_taught_and_may_have_no_label(self, session):
+        session.relabel(0, ["praise", "plot"])
+        assert session.examples[-1] == Example(MOVIES[0].text, ("plot", "praise"))
+        session.teach("hello", "")
+        assert session.answer("hello").label == ()
+        session.merge("praise", "plot")
+        assert Example(MOVIES[0].text, ("praise",)) in session.examples
+
+    def test_a_training_takes_label_sets_and_what_came_meanwhile(self, session):
+        reports = session.train().run()
+        next(reports)
+        session.add([Example("what a plot", "praise; plot")])
+        list(reports)
+        assert session.is_trained
+        assert session.examples[-1].label == ("plot", "praise")
+        assert session.answer("what a plot").label == ("plot", "praise")
+        assert session.curve is None
+
+    def test_joined_labels_are_told_apart_when_asked_and_joined_again(self, session):
+        session.clear()
+        session.add([Example("a", "late/rude"), Example("b", "late"), Example("c", "rude")])
+        assert session.check().joined == ("late/rude", "/")
+        session.allow_several(True, "/")
+        assert [e.label for e in session.examples] == [("late", "rude"), ("late",), ("rude",)]
+        assert session.check().joined is None
+        session.allow_several(False)
+        assert session.examples[0].label == "late; rude"
+        session.undo()
+        assert session.several
+        assert session.examples[0].label == ("late", "rude")
+
+    def test_doubts_propose_whole_label_sets(self, session):
+        made = replace(
+            session.review, doubts=(HeldOutAnswer(MOVIES[0], ("music",), 0.9, 0.1, 0.9),)
+        )
+        [doubt] = made.doubtful(session.examples)
+        assert doubt.answer == ("music",)
+        assert made.doubtful(MOVIES[1:]) == []

@@ -115,6 +115,22 @@ def test_it_learns_and_what_it_finds_is_checked(page, tmp_path):
     assert len((tmp_path / "marked.jsonl").read_text("utf-8").splitlines()) == 6
 
 
+def test_a_table_is_returned_with_a_column_for_each_type(page, tmp_path):
+    page.locator("#sample-spans").click()
+    page.locator("#learn-spans").click()
+    expect(page.locator("#spans-learned")).to_contain_text("95 % interval")
+    path = tmp_path / "requests.csv"
+    path.write_text("id,text\n1,fly to Oslo\n2,hello there\n")
+    page.locator("#to-mark input").first.set_input_files(path)
+    page.locator("#to-mark-go").click()
+    expect(page.locator("#marked-rows tbody tr")).to_have_count(2)
+    with page.expect_download() as started:
+        page.locator("#with-spans a[download]").click()
+    assert started.value.suggested_filename == "requests-spans.csv"
+    started.value.save_as(tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text("utf-8").startswith("id,text,city,day\n1,fly to")
+
+
 def test_without_marks_there_is_one_sentence(page):
     add(page, "fly to New York")
     page.locator("#learn-spans").click()

@@ -106,8 +106,15 @@ def test_the_samples_are_there(name, pairs):
     assert all(example.is_pair == pairs for example in examples)
 
 
-def test_lists_of_labels_are_refused_in_one_sentence(tmp_path):
+def test_lists_of_labels_are_label_sets(tmp_path):
     path = tmp_path / "sets.jsonl"
-    path.write_text('{"text": "a", "labels": ["x", "y"]}\n{"text": "b", "labels": []}\n')
-    with pytest.raises(CPTuningError, match="lists of labels, and the page takes one label"):
-        examples_from_file(path)
+    path.write_text('{"text": "a", "labels": ["y", "x"]}\n{"text": "b", "labels": []}\n')
+    expected = [Example("a", ("x", "y")), Example("b", ())]
+    assert examples_from_file(path) == expected
+    assert labelled_rows(path, TableColumns("text", label="labels")) == (expected, 0)
+
+
+def test_a_line_may_have_no_label_where_it_may_have_several():
+    with pytest.raises(CPTuningError, match="Line 1 has no label"):
+        parse_pasted("hello |")
+    assert parse_pasted("hello |", several=True) == [Example("hello", "")]

@@ -54,9 +54,13 @@ def python(code: str, says: str, when: str = "") -> Case:
 
 
 def folder(
-    when: str, change: Callable[[Path], Any], says: str, words: str = "predict @/model @pairs"
+    when: str,
+    change: Callable[[Path], Any],
+    says: str,
+    words: str = "predict @/model @pairs",
+    **more: Any,
 ) -> Case:
-    return Case(when, says, command=words, change=change)
+    return Case(when, says, command=words, change=change, **more)
 
 
 def http(when: str, body: Any, says: str, status: int = 422, path: str = "/predict") -> Case:
@@ -223,6 +227,11 @@ SECTIONS: dict[str, list[Case]] = {
         file("a line that is too long", "t.csv", CSV + "x" * 200, "line 4 is longer than 100 bytes: check the quotes and the ends of lines, or set CPTUNING_LONGEST_LINE to more.", environment={"CPTUNING_LONGEST_LINE": "100"}),
         file("such a line in JSONL", "t.jsonl", jsonl({"text": "x" * 200}), "line 1 is longer than 100 bytes: check the quotes and the ends of lines, or set CPTUNING_LONGEST_LINE to more.", environment={"CPTUNING_LONGEST_LINE": "100"}),
         file("a cell of too many lines", "t.csv", 'text\n"' + "a\n" * 200, "line 2: a cell is longer than 100 bytes: check the quotes and the ends of lines, or set CPTUNING_LONGEST_LINE to more.", environment={"CPTUNING_LONGEST_LINE": "100"}),
+        file("a file that is too large", "t.csv", CSV + "x" * 200, "holds more than 100 bytes when it is decompressed: split it, or set CPTUNING_LARGEST_FILE to more.", environment={"CPTUNING_LARGEST_FILE": "100"}),
+        file("a small archive of a large file", "t.jsonl.gz", gzip.compress(jsonl({"text": "x" * 99, "label": "y"}).encode() * 99), "holds more than 5000 bytes when it is decompressed: split it, or set CPTUNING_LARGEST_FILE to more.", environment={"CPTUNING_LARGEST_FILE": "5000"}),
+        file("a Parquet file that is too large", "t.parquet", parquet({"text": ["a"] * 99, "label": ["x"] * 99}), "holds more than 100 bytes when it is decompressed: split it, or set CPTUNING_LARGEST_FILE to more.", environment={"CPTUNING_LARGEST_FILE": "100"}),
+        file("a workbook that is too large", "t.xlsx", workbook(["text", "label"], ["a", "x"]), "holds more than 100 bytes when it is decompressed: split it, or set CPTUNING_LARGEST_FILE to more.", environment={"CPTUNING_LARGEST_FILE": "100"}),
+        file("too many rows", "t.csv", CSV + "c,x\n", "has more than 2 rows: give fewer, or set CPTUNING_MOST_EXAMPLES to more.", environment={"CPTUNING_MOST_EXAMPLES": "2"}),
         file("a Parquet file that is not one", "t.parquet", CSV, "is not a valid Parquet file"),
         file("a Parquet file that is cut off", "t.parquet", half_parquet, "is not a valid Parquet file"),
         file("a Parquet file with a column twice", "t.parquet", parquet_twice, "has two columns with the same name, 'text': rename one."),
@@ -256,6 +265,7 @@ SECTIONS: dict[str, list[Case]] = {
         file("a Parquet text that is a number", "t.parquet", parquet({"text": [1, 2], "label": ["x", "y"]}), "row 1: the text in column 'text' is a number (int), not a text."),
         file("a Parquet label that is missing", "t.parquet", parquet({"text": ["a", "b"], "label": ["x", None]}), "row 2 has no label: give it one or remove the row."),
         file("examples of one class", "t.csv", "text,label\na,x\nb,x\n", "All 2 examples are labelled 'x': a classifier needs examples of at least two classes."),
+        file("too many classes", "t.csv", CSV + "c,z\n", "There are 3 classes, and at most 2 may be: check the labels, or set CPTUNING_MOST_CLASSES to more.", environment={"CPTUNING_MOST_CLASSES": "2"}),
         file("a single example", "t.csv", "text,label\na,x\n", "All 1 examples are labelled 'x': a classifier needs examples of at least two classes."),
         command("a dev file that does not exist", f"{FIT} --dev @/new.csv", "does not exist: check the name and the folder."),
         command("a dev label that training does not have", f"{FIT} --dev @/dev.csv", "add examples of it there or remove the row.", files={"dev.csv": "text,label\na,good\nb,odd\n"}),
@@ -442,6 +452,7 @@ SECTIONS: dict[str, list[Case]] = {
         command("`reproduce --runner` that does not exist", "reproduce main --runner magic --output @/out", "There is no runner 'magic': use one of"),
         command("`reproduce --data` that does not exist", "reproduce main --data @/new --output @/out", "is not a folder: name a folder with the data sets."),
         command("`compare` of folders that do not exist", "compare @/a @/b", "holds no results: name a folder that `cptuning reproduce` wrote."),
+        command("a limit of a file that is none", "fit @films --output @/out", "CPTUNING_LARGEST_FILE is '-1': give a number of bytes up to 9223372036854775807.", environment={"CPTUNING_LARGEST_FILE": "-1"}),
         command("a limit of lines that is none", "fit @films --output @/out", "CPTUNING_LONGEST_LINE is 'long': give a number of bytes up to 2147483647.", environment={"CPTUNING_LONGEST_LINE": "long"}),
     ],
     "Model folders": [
@@ -511,6 +522,7 @@ SECTIONS: dict[str, list[Case]] = {
         folder("prompt vectors that are missing", lacking("prompts.safetensors"), "is damaged (No such file or directory: "),
         folder("prompt vectors of another length", tensors("prompts.safetensors", lambda t: {k: v[..., :3] for k, v in t.items()}), "is damaged (its prompts have another shape): save or copy it again."),
         folder("more than a thousand files", many_files, "holds more than 1001 files."),
+        folder("more bytes than a model may have", lambda model: None, "holds more than 1000 bytes: set CPTUNING_LARGEST_MODEL to more if they are all its own.", environment={"CPTUNING_LARGEST_MODEL": "1000"}),
         folder("a file that is a link", linked("support.jsonl"), "holds 'support.jsonl', which is neither a file nor a folder: a model has no links, pipes or devices in it."),
         folder("a folder that is a link", linked("backbone"), "holds 'backbone', which is neither a file nor a folder: a model has no links, pipes or devices in it."),
         folder("a pipe", lambda model: os.mkfifo(model / "pipe"), "holds 'pipe', which is neither a file nor a folder: a model has no links, pipes or devices in it."),

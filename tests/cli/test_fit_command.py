@@ -213,6 +213,22 @@ def test_a_fit_that_is_killed_and_then_stopped_ends_as_if_nothing_had_happened(
         assert all(np.array_equal(ours[key], theirs[key]) for key in theirs)
 
 
+def test_sigterm_leaves_a_checkpoint_as_ctrl_c_does(run, tiny, tmp_path, films):
+    words = ("fit", films, "--backbone", tiny("bert"), "--output", tmp_path / "model")
+    words += ("--set", "checkpoint_seconds=0", "--set", "steps=40", "--validation", "none")
+    state = "training.cptuning-state"
+    process = start(*words, until=state, times=2)
+    wait_for_files(tmp_path / "model.checkpoint", state, process)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate()
+    assert process.returncode == 143, stderr
+    assert "give the same command again to resume from there." in stderr.splitlines()[-1]
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "Resuming training at step" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_the_backbone_is_loaded_once_for_the_estimate_and_the_fit(fit, monkeypatch):
     from cptuning import backbone
 

@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.fuzz.estimator import EstimatorMachine
 from tests.fuzz.targets import TARGETS
+from tests.last_runs import record
 
 # How many examples of a target are tried before the next one's turn.
 TURN = 100
@@ -23,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--only", choices=[*TARGETS, "estimator"], default=None)
+    parser.add_argument("--record", action="store_true", help="for docs/promises.md")
     given = parser.parse_args()
     logging.disable()
     deadline = time.monotonic() + 60 * given.minutes
@@ -40,7 +42,11 @@ def main() -> None:
     for turn in count():
         for name in [given.only] if given.only else [*TARGETS, "estimator"]:
             if time.monotonic() > deadline and turn:
-                _report(tried, found)
+                said = _said(tried, found)
+                print(*said, sep="\n")
+                if given.record:
+                    record("fuzz", f"python -m tests.fuzz --minutes {given.minutes:g}", said)
+                sys.exit(1 if found else 0)
             if name in found:
                 continue
             try:
@@ -54,10 +60,11 @@ def main() -> None:
             tried[name] += few.max_examples if name == "estimator" else TURN
 
 
-def _report(tried: Counter[str], found: set[str]) -> None:
-    for name, n in tried.items():
-        print(f"{name}: {n} examples, {'a crash' if name in found else 'no crash'}")
-    sys.exit(1 if found else 0)
+def _said(tried: Counter[str], found: set[str]) -> list[str]:
+    return [
+        f"{name}: {n:,} examples, {'a crash' if name in found else 'no crash'}"
+        for name, n in tried.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Every inference and calibration at its extremes: finite scores, valid probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,23 @@ from cptuning.data import Examples
 from cptuning.inference.calibration import fit_temperature, softmax
 from cptuning.inference.closed_form import SHRINKAGES, DiscriminantAnalysis
 from cptuning.inference.label_regression import LabelRegression
+from cptuning.inference.ranked_documents import (
+    PairView,
+    RankingPredictor,
+    SentenceEncoder,
+    TunedView,
+    with_tuned,
+)
 from cptuning.inference.scoring import class_scores
 from cptuning.inference.support import SupportSet
+from cptuning.inference.tag_decoding import Transitions
+from cptuning.inference.word_answers import (
+    WORD_INFERENCES,
+    LabelledWords,
+    WordAnswer,
+    decoded,
+    emissions,
+)
 
 INFERENCES = ("knn", "prototype", "unit-prototype", "lda")
 
@@ -35,6 +52,7 @@ SUPPORTS = {
     "two examples": (unit(2), [0, 1]),
     "one class among many": (unit(101), [0] * 100 + [1]),
     "2000 classes": (unit(2000), list(range(2000))),
+    "10,000 examples": (unit(10_000), [row % 3 for row in range(10_000)]),
     "one dimension": (np.array([[1], [-1], [1], [-1]], np.float32), [0, 0, 1, 1]),
     "vectors of zeros": (np.zeros((4, 8), np.float32), [0, 0, 1, 1]),
 }
@@ -93,6 +111,70 @@ def test_label_sets_are_answered_with_finite_scores(support):
         assert np.isfinite(regression.leave_one_out(1.0)).all()
         probabilities = regression.calibration.probabilities(regression.leave_one_out(1.0))
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
+
+
+@every_support
+@pytest.mark.parametrize("inference", WORD_INFERENCES)
+def test_words_get_finite_scores_and_sentences_spans_that_fit(support, inference):
+    rows, labels = SUPPORTS[support]
+    n_labels = max(labels) + 2  # The last type has no words.
+    types = [f"type {number}" for number in range(1, n_labels)]
+    words = LabelledWords(rows, np.ones((len(rows), 2), np.float32), np.array(labels), np.arange(0))
+    transitions = Transitions.estimated([([], 3)])
+    for answer in (
+        WordAnswer(inference),
+        WordAnswer(inference, shrinkage=0.25, shape_weight=0.6, temperature=1e-6),
+        WordAnswer(inference, temperature=1e6, outside_bias=-1.0),
+    ):
+        sentence = answer.joined(rows[:5], words.shapes[:5])
+        scores = words.scores(answer, n_labels).of(answer, sentence)
+        assert np.isfinite(scores).all()
+        assert np.isfinite(emissions(scores, answer)).all()
+        if n_labels < 500:  # The best of all sequences is looked for.
+            [spans] = decoded([scores], transitions, answer, types)
+            ends = [0, *(place for span in spans for place in (span.start, span.stop)), len(scores)]
+            assert ends == sorted(ends)
+
+
+class AsGiven:
+    """An encoder of the numbers of rows."""
+
+    layout = None
+
+    class views:  # noqa: N801 - stands for an object
+        mask_width = 0
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def embed(self, examples):
+        return self.rows[[int(text) for text in examples.first]]
+
+
+@every_support
+def test_documents_are_ranked_by_finite_scores(support):
+    from cptuning.data import LabelSpace
+
+    rows = SUPPORTS[support][0][:500]
+    n, width = rows.shape
+    texts = Examples(tuple(map(str, range(n))))
+    documents = SupportSet(texts, rows, np.arange(n))
+    plain = RankingPredictor(
+        SentenceEncoder(AsGiven(rows)),
+        documents,
+        LabelSpace(texts.first),
+        inference="knn",
+        k=1,
+        temperature=1.0,
+    )
+    tuned = with_tuned(plain, TunedView(np.zeros((width, width), np.float32), weight=1.0))
+    large = PairView(np.full(width + 1, 1e6), 1.0)
+    for predictor in (plain, tuned, replace(plain, pair=large, rerank=100)):
+        for found in predictor.rank(texts.first[:3], top_k=n + 5):
+            scores = [one.score for one in found]
+            assert np.isfinite(scores).all()
+            assert scores == sorted(scores, reverse=True)
+            assert sorted(one.document for one in found) == sorted(texts.first)
 
 
 @given(

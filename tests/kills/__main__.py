@@ -16,6 +16,8 @@ from tempfile import TemporaryDirectory
 
 from tests.kills.processes import Running, preload
 from tests.kills.scenarios import SCENARIOS, contents, copied, prepare
+from tests.kills.servers import SERVERS
+from tests.last_runs import record
 
 
 class Trial:
@@ -31,13 +33,23 @@ class Trial:
         assert self.run(self.scenario.words, unbroken) == 0, self.log.read_text()
         self.seconds = time.monotonic() - began
         self.calls = int(self.log.with_suffix(".calls").read_text())
-        self.old = contents(self.start / self.scenario.result)
-        self.new = contents(unbroken / self.scenario.result)
+        self.old = self.result(self.start)
+        self.new = self.result(unbroken)
         self.names = {path.name for path in unbroken.iterdir()}
 
     def run(self, words: Sequence[str], folder: Path) -> int:
         """The exit code of a command that nobody kills."""
         return Running(words, folder, self.log).wait()
+
+    def result(self, folder: Path) -> dict[str, bytes]:
+        """What the command has written, as far as it is the same each time."""
+        return contents(folder / self.scenario.result, self.scenario.compared)
+
+    def is_whole(self, found: dict[str, bytes]) -> bool:
+        """Whether what stands under its final name is the old thing or the new one."""
+        if self.scenario.grows:
+            return found.items() <= self.new.items()
+        return found in (self.old, self.new, {})
 
     def kill_once(self, number: int, chance: random.Random) -> bool:
         """Kill the command, give it again, and compare; whether it was killed before its end."""
@@ -52,7 +64,7 @@ class Trial:
             code = Running(words, folder, self.log, kill_at=call).wait()
             what = f"at call {call} of {self.calls}"
         place = folder / self.scenario.result
-        _require(contents(place) in (self.old, self.new, {}), self, what, "a partial result")
+        _require(self.is_whole(self.result(folder)), self, what, "a partial result")
         if self.old:
             # Between two renames the old and the new one are in the workspace; `add` and any other
             # command that reads a model brings the new one back.
@@ -64,7 +76,7 @@ class Trial:
             os.utime(workspace, (a_minute_ago, a_minute_ago))
         again = self.run(words, folder)
         _require(again == 0, self, what, f"the second run ended with {again}")
-        _require(contents(place) == self.new, self, what, "another result")
+        _require(self.result(folder) == self.new, self, what, "another result")
         left = sorted({path.name for path in folder.iterdir()} - self.names)
         _require(not left, self, what, f"left behind: {', '.join(left)}")
         return code != 0
@@ -80,19 +92,25 @@ def main() -> None:
     """Kill each command so many times."""
     parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
     parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--only", action="append", choices=SCENARIOS)
+    parser.add_argument("--only", action="append", choices=[*SCENARIOS, *SERVERS])
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--record", action="store_true", help="for docs/promises.md")
     given = parser.parse_args()
     seed = random.randrange(2**32) if given.seed is None else given.seed
     chance = random.Random(seed)
     print(f"seed {seed}", flush=True)
-    names = given.only or list(SCENARIOS)
-    preload(with_torch=any(SCENARIOS[name].needs_backbone for name in names))
+    names = given.only or [*SCENARIOS, *SERVERS]
+    needs_torch = any(SCENARIOS[name].needs_backbone for name in names if name in SCENARIOS)
+    preload(needs_torch, with_page="app" in names)
+    said = []
     for name in names:
         with TemporaryDirectory() as root:
-            trial = Trial(name, Path(root))
+            trial = SERVERS[name](Path(root)) if name in SERVERS else Trial(name, Path(root))
             killed = sum(trial.kill_once(number, chance) for number in range(given.runs))
-        print(f"{name}: {given.runs} runs, {killed} killed before their end, all whole", flush=True)
+        said.append(f"{name}: {given.runs} runs, {killed} killed before their end, all whole")
+        print(said[-1], flush=True)
+        if given.record:
+            record("kills", f"python -m tests.kills --runs {given.runs} --seed {seed}", said)
 
 
 if __name__ == "__main__":

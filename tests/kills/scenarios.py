@@ -19,6 +19,10 @@ class Scenario:
     result: str = "model"
     """The file or folder that it writes."""
     needs_backbone: bool = False
+    compared: str = "**/*"
+    """Which of its files are the same each time: records hold the time that they took."""
+    grows: bool = False
+    """Whether the result comes file by file, each of them whole, and not all at once."""
 
 
 def _fit(table: str, *more: str) -> tuple[str, ...]:
@@ -26,6 +30,8 @@ def _fit(table: str, *more: str) -> tuple[str, ...]:
 
 
 TINY = ("--backbone", "tiny", "--validation", "none", "--quiet", "--set", "steps=20")
+
+REPRODUCE = ("reproduce", "main", "--output", "results", "--backbone", "tiny", "--data", "data")
 
 SCENARIOS = {
     "fit": Scenario(_fit("train.csv", *INSTANT)),
@@ -55,6 +61,28 @@ SCENARIOS = {
         result="onnx",
         needs_backbone=True,
     ),
+    "rank fit over an old model": Scenario(
+        ("rank", "fit", "documents.csv", "--output", "model", "--quiet"),
+        before=[("rank", "fit", "train.csv", "--id", "text", "--output", "model", "--quiet")],
+    ),
+    "rank search": Scenario(
+        ("rank", "search", "model", "--queries", "documents.csv", "--output", "found.run"),
+        before=[("rank", "fit", "documents.csv", "--output", "model", "--quiet")],
+        result="found.run",
+    ),
+    "tag fit": Scenario(("tag", "fit", "tagged.conll", "--output", "model", *INSTANT)),
+    "tag predict": Scenario(
+        ("tag", "predict", "model", "new.csv", "--output", "spans.jsonl"),
+        before=[("tag", "fit", "tagged.conll", "--output", "model", *INSTANT)],
+        result="spans.jsonl",
+    ),
+    "reproduce": Scenario(
+        (*REPRODUCE, "--datasets", "CR", "--seeds", "13", "--methods", "cp-tuning", "--fast"),
+        result="results",
+        needs_backbone=True,
+        compared="predictions/*.txt",
+        grows=True,
+    ),
 }
 
 
@@ -70,6 +98,14 @@ def write_tables(folder: Path) -> None:
         lines = [f'"{text}",{label}' for text, label in table]
         (folder / f"{name}.csv").write_text("\n".join(["text,label", *lines]) + "\n")
     (folder / "new.csv").write_text("\n".join(["text", *TEXTS * 100]) + "\n")
+    documents = [f'{number},"{text}"' for number, text in enumerate(TEXTS)]
+    (folder / "documents.csv").write_text("\n".join(["id,text", *documents]) + "\n")
+    tagged = "\n\n".join("\n".join(map(_tagged, text.split())) for text in TEXTS)
+    (folder / "tagged.conll").write_text(tagged + "\n")
+
+
+def _tagged(word: str) -> str:
+    return f"{word} {'B-thing' if word == 'film' else 'O'}"
 
 
 def prepare(scenario: Scenario, folder: Path, run: Callable[[Sequence[str], Path], int]) -> None:
@@ -77,20 +113,22 @@ def prepare(scenario: Scenario, folder: Path, run: Callable[[Sequence[str], Path
     folder.mkdir()
     write_tables(folder)
     if scenario.needs_backbone:
+        from tests.experiments.conftest import BAD, GOOD, write_dataset
         from tests.tiny import save_tiny
 
         save_tiny("bert", folder / "tiny")
+        write_dataset(folder / "data", "CR", {"negative": BAD, "positive": GOOD})
     for words in scenario.before:
         assert run(words, folder) == 0, words
 
 
-def contents(place: Path) -> dict[str, bytes]:
+def contents(place: Path, pattern: str = "**/*") -> dict[str, bytes]:
     """All files of a place, a file or a folder, by name; nothing if it is not there."""
     if place.is_file():
         return {place.name: place.read_bytes()}
     return {
         str(path.relative_to(place)): path.read_bytes()
-        for path in sorted(place.rglob("*"))
+        for path in sorted(place.glob(pattern))
         if path.is_file()
     }
 

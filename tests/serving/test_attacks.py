@@ -1,11 +1,13 @@
 """Connections that never end, and bytes that are no HTTP: the server stays as it is."""
 
+import contextlib
 import json
+import resource
 import select
 import socket
 
 import pytest
-from tests.serving.client import read_all, wait_until
+from tests.serving.client import PATIENCE, read_all, wait_until
 
 BODY = json.dumps({"texts": ["a"]}).encode()
 HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -168,3 +170,31 @@ def test_idle_connections_do_not_keep_others_out(server):
     finally:
         for connection in idle:
             connection.close()
+
+
+def test_a_client_with_950_half_open_connections_does_not_lock_others_out(server):
+    """Another client has another address; of the first one, only so many are taken."""
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(room_for_files(2000))
+        for _ in range(950):
+            idle = socket.create_connection((server.host, server.port))
+            opened.enter_context(idle).sendall(HEAD)
+        refused = json.dumps({"error": "The server is overloaded: try again in 1 s."}).encode()
+        assert read_all(idle).endswith(refused)
+        another = socket.create_connection((server.host, server.port), PATIENCE, ("127.0.0.2", 0))
+        with another:
+            another.sendall(HEAD + b"Connection: close\r\n")
+            another.sendall(b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
+            assert read_all(another).startswith(b"HTTP/1.1 200")
+    wait_until(lambda: server.metric("process_open_fds") < 500, "the end of the connections")
+
+
+@contextlib.contextmanager
+def room_for_files(n):
+    """So many open files, where the machine lets them be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(n, hard)), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -56,13 +56,13 @@ def test_a_bug_is_confessed_without_its_details(films, monkeypatch):
     registry.close()
 
 
-async def answers_to_connections(n_connections, limit):
+async def answers_to_connections(n_connections, **limits):
     """What each of some connections gets that ask for nothing."""
 
     async def app(scope, receive, send):
         raise AssertionError("nothing was asked")
 
-    config = uvicorn.Config(app, http=protocol_with(Limits(connections=limit, seconds=0.2)))
+    config = uvicorn.Config(app, http=protocol_with(Limits(**{"seconds": 0.2} | limits)))
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
@@ -78,8 +78,9 @@ async def answers_to_connections(n_connections, limit):
     return received
 
 
-def test_more_connections_than_are_taken_are_told_to_come_back():
-    first, second, third = asyncio.run(answers_to_connections(3, limit=2))
+@pytest.mark.parametrize("limit", ["connections", "client_connections"])
+def test_more_connections_than_are_taken_are_told_to_come_back(limit):
+    first, second, third = asyncio.run(answers_to_connections(3, **{limit: 2}))
     assert first.startswith(b"HTTP/1.1 408")
     assert second.startswith(b"HTTP/1.1 408")
     assert third.startswith(b"HTTP/1.1 429 Too Many Requests")
@@ -87,6 +88,12 @@ def test_more_connections_than_are_taken_are_told_to_come_back():
     assert json.loads(third.partition(b"\r\n\r\n")[2])["error"].startswith(
         "The server is overloaded"
     )
+
+
+def test_headers_have_a_shorter_time_than_the_rest():
+    [answer] = asyncio.run(answers_to_connections(1, head_seconds=0.2, seconds=3600))
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"The request took longer than 0.2 s to arrive." in answer
 
 
 def test_addresses_of_the_newer_kind():

@@ -79,3 +79,22 @@ def test_commands_and_a_server_at_the_same_time_lose_nothing(films, start, tmp_p
     assert [command.wait(PATIENCE) for command in commands] == [0, 0, 0]
     assert known(films) == {*TEXTS, "one", "two", "three", *confirmed}
     assert confirmed
+
+
+def test_two_servers_on_one_folder_keep_each_others_examples(films, start):
+    servers = [start(films), start(films)]
+
+    def teach(number):
+        text = f"example {number}"
+        answer = servers[number % 2].post("/examples", {"texts": text, "labels": "good"})
+        # Whoever finds the folder locked by the other one says so, and nothing is lost.
+        assert answer.status in (200, 503)
+        return text if answer.status == 200 else None
+
+    with ThreadPoolExecutor(4) as pool:
+        confirmed = {text for text in pool.map(teach, range(40)) if text}
+    assert confirmed
+    assert known(films) == {*TEXTS, *confirmed}
+    for server in servers:
+        assert server.post("/models/films/reload").status == 200
+        assert server.get("/models/films").json["examples"] == len(TEXTS) + len(confirmed)

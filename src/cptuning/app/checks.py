@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cptuning.app.user_examples import Example, Text, examples_and_labels
+from cptuning.app.user_examples import Example, Label, Text, examples_and_labels
 from cptuning.cleaning import SimilarLabels, same_texts, similar_labels
+from cptuning.data import seems_joined
 from cptuning.errors import CPTuningError
 
 # A class with fewer examples is hard to learn.
@@ -17,15 +18,21 @@ class ExamplesCheck:
     """The result of checking labelled examples."""
 
     counts: dict[str, int]
-    """The number of examples of each class, sorted by name."""
+    """The number of examples with each label, sorted by name."""
     repeated: int
     """How many examples repeat an earlier one, text and label."""
-    contradictions: dict[Text, list[str]]
-    """Texts that have several labels."""
+    contradictions: dict[Text, list[Label]]
+    """Texts that are labelled differently in several places."""
     similar: list[SimilarLabels]
     """Pairs of labels that may mean the same class."""
     places: dict[Text, int] = field(default_factory=dict)
-    """Where the texts that have several labels are first."""
+    """Where the texts that are labelled differently are first."""
+    total: int = 0
+    """The number of examples."""
+    joined: tuple[str, str] | None = None
+    """A label that looks like several joined ones, and what joins them."""
+    bare: int = 0
+    """How many texts have no label, where a text may have several."""
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> "ExamplesCheck":
@@ -39,13 +46,16 @@ class ExamplesCheck:
         labels = {
             examples[rows[0]].text: sorted({examples[row].label for row in rows}) for rows in groups
         }
-        counts = Counter(example.label for example in examples)
+        counts = Counter(label for example in examples for label in example.labels)
         return cls(
             counts=dict(sorted(counts.items())),
             repeated=len(repeated_places(examples)),
             contradictions={text: under for text, under in labels.items() if len(under) > 1},
             similar=similar_labels(counts),
             places={examples[rows[0]].text: rows[0] for rows in groups},
+            total=len(examples),
+            joined=seems_joined(example.label for example in examples),
+            bare=sum(not example.labels for example in examples),
         )
 
     @property
@@ -67,7 +77,7 @@ class ExamplesCheck:
         """
         if not self.counts:
             raise CPTuningError("Add examples first: paste some, upload a file or use a sample.")
-        if len(self.counts) == 1:
+        if len(self.counts) == 1 and not self.bare:
             raise CPTuningError(
                 "Add examples of another class: all of them are labelled "
                 f"{next(iter(self.counts))!r}."
@@ -84,7 +94,7 @@ def repeated_places(examples: Sequence[Example]) -> list[int]:
     """
     places = []
     for rows in _same_texts(examples):
-        seen: set[str] = set()
+        seen: set[Label] = set()
         for row in rows:
             if examples[row].label in seen:
                 places.append(row)

@@ -9,13 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from cptuning.app.session import Session
-from cptuning.app.user_examples import AS_NAMED, TableColumns, Text, tables_in, without_folder
+from cptuning.app.user_examples import (
+    AS_NAMED,
+    SEPARATOR,
+    TableColumns,
+    Text,
+    label_name,
+    tables_in,
+    without_folder,
+)
 from cptuning.data import Table, open_writer
+from cptuning.data.formats import table_format
 from cptuning.errors import CPTuningError
 from cptuning.inference import Suggestion
 from cptuning.reporting.prediction_columns import PredictionColumns
 
 _CHUNK = 256
+# Formats whose cells can't hold lists, so that the labels of a text are joined.
+_JOINED = ("csv", "tsv", "xlsx")
 
 
 def classified_file(
@@ -26,7 +37,8 @@ def classified_file(
     source = Path(path)
     stem, _, suffix = source.name.partition(".")
     target = session.file(f"{stem}-classified.{suffix}")
-    answers = PredictionColumns(predictor)
+    joins = session.several and table_format(target) in _JOINED
+    answers = PredictionColumns(predictor, separator=f"{SEPARATOR} " if joins else None)
     first: list[dict[str, Any]] = []
     try:
         with open_writer(target, safe_cells=True) as writer:
@@ -46,7 +58,7 @@ def suggestions_file(session: Session, pool: Table, found: Sequence[Suggestion])
     for suggestion in found:
         row = pool.rows[suggestion.row]
         label, guess = _free("label", row), _free("guess", row)
-        rows.append({**row, label: "", guess: suggestion.guess})
+        rows.append({**row, label: "", guess: label_name(suggestion.guess)})
     return _table(session.file("label-next.csv"), rows)
 
 
@@ -65,7 +77,7 @@ def examples_file(session: Session) -> Path:
     """The labelled examples as a table."""
     if not session.examples:
         raise CPTuningError("There are no examples yet.")
-    rows = [{**_columns(e.text), "label": e.label} for e in session.examples]
+    rows = [{**_columns(e.text), "label": label_name(e.label)} for e in session.examples]
     return _table(session.file("examples.csv"), rows)
 
 
@@ -75,6 +87,46 @@ def model_file(session: Session) -> Path:
     session.model().save(folder)
     archive = str(session.file("cptuning-model"))
     return Path(shutil.make_archive(archive, "zip", folder.parent, folder.name))
+
+
+def spans_file(
+    session: Session, path: str | Path, columns: TableColumns = AS_NAMED
+) -> tuple[Path, list[dict[str, Any]]]:
+    """A copy of the file with a column for each type of spans; and the first rows."""
+    types, source = session.spans.found_types, Path(path)
+    stem, _, suffix = source.name.partition(".")
+    target = session.file(f"{stem}-spans.{suffix}")
+    first: list[dict[str, Any]] = []
+    try:
+        with open_writer(target, safe_cells=True) as writer:
+            for table in tables_in(source, columns, chunk=_CHUNK):
+                if table.examples.is_pair:
+                    raise CPTuningError("Spans are found in single texts: choose one column.")
+                found = session.spans.spans_in(table.examples.first)
+                rows = [
+                    row | _by_type(row, spans, types)
+                    for row, spans in zip(table.rows, found, strict=True)
+                ]
+                writer.write(rows)
+                first = first or rows
+    except CPTuningError as error:
+        raise without_folder(error, path) from error
+    return target, first
+
+
+def _by_type(
+    row: dict[str, Any], spans: Sequence[dict[str, Any]], types: Sequence[str]
+) -> dict[str, str]:
+    """New columns of a row: the spans of each type, joined.
+
+    >>> spans = [{"text": "Oslo", "label": "city"}, {"text": "Rome", "label": "city"}]
+    >>> _by_type({"text": "Oslo or Rome"}, spans, ["city", "day"])
+    {'city': 'Oslo; Rome', 'day': ''}
+    """
+    return {
+        _free(label, row): label_name(tuple(s["text"] for s in spans if s["label"] == label))
+        for label in types
+    }
 
 
 def python_code(session: Session) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import gradio as gr
 
 from cptuning.app import views
-from cptuning.app.components import html_block
+from cptuning.app.components import html_block, labels_update
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
 from cptuning.app.user_examples import Example
@@ -29,6 +29,7 @@ class ExampleEditor:
                 relabel = gr.Button("Relabel", variant="primary", min_width=60, elem_id="relabel")
                 delete = gr.Button("Delete", variant="stop", min_width=60, elem_id="delete")
                 close = gr.Button("Close", min_width=60, elem_id="editor-close")
+        wiring.bind(self._label, labels_update)
         self._parts = [self._picked, self._card, self._text, self._label]
         wiring.on(relabel.click, _relabel, [self._picked, self._label], [self._card])
         wiring.on(delete.click, _delete, [self._picked], [self._card])
@@ -62,10 +63,13 @@ def _chosen(session: Session, event: gr.SelectData) -> tuple[Any, ...]:
             session.settle(example.text, name)
         case "merge":
             session.merge(name, str(chosen.get("other", "")))
+        case "several":
+            session.allow_several(True, name)
         case _:
-            choices = gr.update(choices=session.labels, value=example.label)
+            value = list(example.labels) if session.several else example.label
+            choices = gr.update(choices=session.labels, value=value)
             return example, gr.update(visible=True), views.text_view(example.text, 600), choices
-    return None, gr.update(visible=False), "", gr.update(value=None)
+    return None, gr.update(visible=False), "", gr.skip()
 
 
 def _place(session: Session, picked: Example | None) -> int:
@@ -75,7 +79,7 @@ def _place(session: Session, picked: Example | None) -> int:
     return session.examples.index(picked)
 
 
-def _relabel(session: Session, picked: Example | None, label: str | None) -> Any:
+def _relabel(session: Session, picked: Example | None, label: Any) -> Any:
     session.relabel(_place(session, picked), label or "")
     return gr.update(visible=False)
 

@@ -22,20 +22,26 @@ class InstantModels:
         self._backbone = backbone
         self._lock = Lock()
         self._loaded: Any = None
+        self._unknown_threshold = unknown_threshold
         self._parameters = {
             "preset": "instant",
-            "unknown_threshold": unknown_threshold,
             "verbose": False,
             **{name: value for name, value in method.items() if name in READ_SETTINGS},
         }
 
-    def fit(self, examples: Sequence[Example]) -> CPTuningClassifier:
-        """A model of these examples, with answers to each one as if it had not seen it."""
-        return self.new().fit(*examples_and_labels(examples))
+    def fit(self, examples: Sequence[Example], several: bool = False) -> CPTuningClassifier:
+        """A model of these examples, with answers to each one as if it had not seen it.
 
-    def new(self) -> CPTuningClassifier:
+        Where a text may have ``several`` labels, none is unknown: it has no label.
+        """
+        threshold = None if several else self._unknown_threshold
+        return self.new(threshold).fit(*examples_and_labels(examples))
+
+    def new(self, unknown_threshold: Any) -> CPTuningClassifier:
         """A classifier that is not fitted yet."""
-        return CPTuningClassifier(self._shared_backbone(), **self._parameters)
+        return CPTuningClassifier(
+            self._shared_backbone(), unknown_threshold=unknown_threshold, **self._parameters
+        )
 
     def _shared_backbone(self) -> Any:
         if self._backbone == "embedded":  # It is shared as it is, and read without torch.

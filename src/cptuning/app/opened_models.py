@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from cptuning.app.user_examples import Example
-from cptuning.data import LabelSpace
+from cptuning.app.user_examples import SEPARATOR, Example, Label
+from cptuning.data import LabelSpace, MultiLabelSpace
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
 from cptuning.inference import EmbeddingPredictor, MultiLabelPredictor
@@ -21,13 +21,13 @@ _CHUNK = 1 << 20
 
 
 def opened_model(archive: Path, folder: Path) -> tuple[CPTuningClassifier, list[Example]]:
-    """The classifier in a zip file and its examples; its files are unpacked to a new folder.
+    """The model in a zip file and its examples; its files are unpacked to a new folder.
 
     Nothing in it is unpickled: a model folder is checked before it is used.
     """
     try:
         unpack(archive, folder)
-        return _classifier(folder)
+        return _opened(folder)
     except CPTuningError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -37,7 +37,7 @@ def unpack(archive: Path, folder: Path) -> None:
     """Unpack the model in a zip file, or refuse the file in one sentence.
 
     Refused are links, names that lead out of the folder, too many files and too many bytes: those
-    that come out are counted, whatever the file says of itself.
+    that come out are counted, whatever the file says about itself.
     """
     name = archive.name
     try:
@@ -90,23 +90,31 @@ def _extract(
     return left
 
 
-def _classifier(folder: Path) -> tuple[CPTuningClassifier, list[Example]]:
+def _opened(folder: Path) -> tuple[CPTuningClassifier, list[Example]]:
     classifier = load(folder)
     predictor = classifier.predictor_
-    if (
-        not isinstance(classifier, CPTuningClassifier)
-        or not isinstance(predictor, EmbeddingPredictor)
-        or isinstance(predictor, MultiLabelPredictor)
+    if not isinstance(classifier, CPTuningClassifier) or not isinstance(
+        predictor, EmbeddingPredictor
     ):
         raise CPTuningError(
-            "This model does not give one label to each text by similar examples, so the page "
-            "can't show it: use it with `cptuning predict`."
+            "This model does not label texts by similar examples, so the page can't show it: use "
+            "it with `cptuning predict`."
         )
     classes: tuple[Hashable, ...] = tuple(str(label) for label in predictor.label_space.classes)
     if len(set(classes)) < len(classes):
         raise CPTuningError("Two classes of this model are written alike: it can't be shown.")
-    classifier.predictor_ = replace(predictor, label_space=LabelSpace(classes))
+    several = isinstance(predictor, MultiLabelPredictor)
+    if several and any(SEPARATOR in str(name) for name in classes):
+        raise CPTuningError(
+            f"A label of this model contains {SEPARATOR!r}, which joins labels on the page: use it "
+            "with `cptuning predict`."
+        )
+    space = MultiLabelSpace(classes) if several else LabelSpace(classes)
+    classifier.predictor_ = replace(predictor, label_space=space)
     classifier.verbose = False
     support = predictor.support
-    labels = [str(classes[number]) for number in support.labels]
+    labels: list[Label] = [
+        tuple(sorted(label)) if several else str(label)
+        for label in space.decode(support.labels).tolist()
+    ]
     return classifier, list(map(Example, support.examples, labels))

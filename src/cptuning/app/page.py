@@ -1,5 +1,6 @@
 """The web page: its layout, its tabs and the events that connect them."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from html import escape
@@ -8,10 +9,13 @@ from inspect import isgeneratorfunction
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from cptuning.app import views
 from cptuning.app.components import html_block
+from cptuning.app.file_access import FileAccessMiddleware, visitor_of
 from cptuning.app.session import AppSettings, Session
+from cptuning.app.temporary_files import gradio_folder
 from cptuning.app.training_queue import TrainingQueue
 from cptuning.app.workspaces import Workspaces
 from cptuning.errors import CPTuningError
@@ -110,8 +114,9 @@ class PageWiring:
         found = page.load(self._find, both, both, **options)
         found.then(self._show, self.session, parts, **options)
 
-    def _find(self, session: Session, key: str | None) -> tuple[Session, str]:
+    def _find(self, session: Session, key: str | None, asked: gr.Request) -> tuple[Session, str]:
         """The session that this browser had before the page was loaded again, or a new one."""
+        session.visitor = visitor_of(asked.headers.get("cookie", ""))
         kept = self._workspaces.find(key)
         if kept is not None:
             return kept, kept.key
@@ -180,7 +185,7 @@ def build(settings: AppSettings) -> gr.Blocks:
                 with gr.Tab(f"{number + 1} {title}"):
                     tab.build(wiring, editor)
                     _lead_on(number, titles)
-            with gr.Tab("Spans"):
+            with gr.Tab("Spans"):  # A task of its own, not the sixth step.
                 spans_tab.build(wiring)
         _offer_undo(wiring)
         wiring.connect(page)
@@ -239,6 +244,7 @@ def launch(
     browser: bool = False,
 ) -> gr.Blocks:
     """Serve the page until it is closed; its address is in ``local_url``."""
+    os.environ["GRADIO_TEMP_DIR"] = str(gradio_folder())
     page = build(settings)
     # Not through Gradio's css option, which would prefix each of our selectors.
     styles = [files("cptuning.app") / name for name in ("page.css", "spans.css")]
@@ -257,6 +263,7 @@ def launch(
             prevent_thread_lock=True,
             ssr_mode=False,
             max_file_size="1gb",  # A model; tables are limited by preview_file.
+            app_kwargs={"middleware": [Middleware(FileAccessMiddleware)]},
         )
     except OSError as error:
         raise CPTuningError(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,17 +12,22 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from cptuning.app.background_job import BackgroundJob, TrainingProgressCallback
 from cptuning.app.checks import ExamplesCheck, places_of, repeated_places
+from cptuning.app.file_access import folder_of
 from cptuning.app.instant_models import InstantModels, can_be_instant
 from cptuning.app.opened_models import opened_model
-from cptuning.app.review import EmbeddingMap, Review
+from cptuning.app.review import AnyReview, EmbeddingMap, review_of
 from cptuning.app.span_workspace import SpanWorkspace
-from cptuning.app.taught_texts import TaughtPredictor
+from cptuning.app.taught_texts import TaughtPredictor, taught
 from cptuning.app.user_examples import (
     AS_NAMED,
+    SEPARATOR,
     Example,
+    Label,
     TableColumns,
     Text,
     examples_and_labels,
+    label_name,
+    label_set,
     quoted,
     tables_in,
     without_folder,
@@ -30,7 +35,13 @@ from cptuning.app.user_examples import (
 from cptuning.data import Examples, LabelledData, Table
 from cptuning.errors import CPTuningError
 from cptuning.estimator import CPTuningClassifier
-from cptuning.inference import UNKNOWN, Reasons, Suggestion, suggestions
+from cptuning.inference import (
+    UNKNOWN,
+    MultiLabelPredictor,
+    Reasons,
+    Suggestion,
+    suggestions,
+)
 from cptuning.reporting.curve_measurement import default_sizes, largest_size, measure
 from cptuning.reporting.learning_curve import LearningCurve
 
@@ -60,12 +71,16 @@ class ExplainedAnswer:
     """The prediction for one text, with its explanation."""
 
     text: Text
-    label: str
+    label: Label
     probabilities: dict[str, float]
     """By class, the most probable first."""
     reasons: Reasons
     is_taught: bool = False
     """Whether the text is one of the examples, and answered as labelled."""
+    label_reasons: dict[str, Reasons] = field(default_factory=dict)
+    """The reasons for each label, where a text may have several."""
+    threshold: float | None = None
+    """From which probability on a label is given, where a text may have several."""
 
     @property
     def is_unknown(self) -> bool:
@@ -101,10 +116,12 @@ class _Before:
     examples: list[Example]
     classifier: CPTuningClassifier | None
     predictor: Any
-    review: Review | None
+    review: AnyReview | None
     curve: LearningCurve | None
     changes: int
     is_trained: bool
+    several: bool
+    gain: tuple[float, float] | None
 
 
 class Session:
@@ -127,15 +144,24 @@ class Session:
         self.settings = settings or AppSettings()
         self.key = ""
         """What the visitor's browser finds it by, once it is known; see Workspaces."""
+        self.visitor = ""
+        """What the visitor's browser has in its cookie; see FileAccessMiddleware."""
         self.lock = RLock()
         self.examples: list[Example] = []
         self.classifier: CPTuningClassifier | None = None
         self.spans = SpanWorkspace(self.settings.backbone)
         """Texts to mark spans in: work of its own, beside the examples."""
-        self.review: Review | None = None
+        self.review: AnyReview | None = None
         self.curve: LearningCurve | None = None
         self.changes = 0
         """How many examples were added, relabelled or deleted since the last training."""
+        self.several = False
+        """Whether a text may have several labels, or none."""
+        self.gain: tuple[float, float] | None = None
+        """What the check of a training found before its first step and at the step that was kept.
+
+        Both are the accuracy (F1 of label sets) of models that saw only a part of the examples.
+        """
         self.is_trained = False
         """Whether the model was trained; otherwise it is an instant one, if there is one."""
         self.is_training = False
@@ -184,41 +210,77 @@ class Session:
         """Delete the examples that repeat an earlier one, text and label."""
         self.delete(repeated_places(self.examples))
 
-    def relabel(self, place: int, label: str) -> None:
+    def label_from(self, given: Label | list[str]) -> Label:
+        """A label as a visitor writes or chooses it: where there may be several, a set of them.
+
+        >>> Session().label_from(" late ")
+        'late'
+        """
+        if self.several:
+            return label_set(given)
+        return (given if isinstance(given, str) else SEPARATOR.join(given)).strip()
+
+    def relabel(self, place: int, label: Label | list[str]) -> None:
         """Give an example another label, and move it to the end."""
-        old = self.examples[place]
-        name = label.strip()
-        if not name:
+        old, new = self.examples[place], self.label_from(label)
+        if not new and not self.several:
             raise CPTuningError("The label is empty: enter one.")
-        if name != old.label:
-            with self._action(f"Now {name}: {quoted(old.text)}"):
-                self._relabel([place], name)
+        if new != old.label:
+            with self._action(f"Now {label_name(new) or 'without a label'}: {quoted(old.text)}"):
+                self._relabel([place], [new])
 
     def merge(self, label: str, other: str) -> None:
         """Give all examples of another label this one."""
-        places = [place for place, e in enumerate(self.examples) if e.label == other]
+        places = [place for place, e in enumerate(self.examples) if other in e.labels]
         if places:
             with self._action(f"{other} is {label} now, in {_examples(len(places))}."):
-                self._relabel(places, label)
+                self._relabel(places, [self._renamed(place, other, label) for place in places])
 
-    def settle(self, text: Text, label: str) -> None:
-        """Keep only one of the labels of a text that has several."""
+    def _renamed(self, place: int, old: str, new: str) -> Label:
+        """The label of an example in which one name has become another."""
+        names = [new if name == old else name for name in self.examples[place].labels]
+        return label_set(names) if self.several else new
+
+    def settle(self, text: Text, label: Label) -> None:
+        """Keep only one of the labels of a text that is labelled differently in several places."""
+        kept = self.label_from(label)
         places = places_of(self.examples, text)
-        wrong = [place for place in places if self.examples[place].label != label]
+        wrong = [place for place in places if self.examples[place].label != kept]
         if 0 < len(wrong) < len(places):
-            with self._action(f"Only {label} now: {quoted(text)}"):
+            with self._action(f"Only {label_name(kept)} now: {quoted(text)}"):
                 self._delete(wrong)
+
+    def allow_several(self, several: bool, separator: str = SEPARATOR) -> None:
+        """Let a text have several labels, which were joined, or one again."""
+        if several != self.several:
+            kind = "may have several labels" if several else "has one label"
+            with self._action(f"Each text {kind} now."):
+                self._allow_several(several, separator)
+
+    def _allow_several(self, several: bool, separator: str = SEPARATOR) -> None:
+        self._forget_model()
+        self.is_trained, self.changes, self.several = False, 0, several
+        self.examples = [
+            Example(e.text, label_set(name, separator) if several else name)
+            for e in self.examples
+            if several or e.label
+            for name in [label_name(e.label)]
+        ]
 
     def clear(self) -> None:
         """Delete the examples and the model."""
         self.cancel_training()
         with self._action(f"Started over: {_examples(len(self.examples))} deleted."):
             self._forget_model()
-            self.examples, self.is_trained, self.changes = [], False, 0
+            self.examples, self.is_trained, self.changes, self.several = [], False, 0, False
 
     def _add(self, more: Sequence[Example]) -> None:
+        if any(isinstance(example.label, tuple) for example in more) and not self.several:
+            self._allow_several(True)
+        if self.several:
+            more = [Example(e.text, label_set(e.label)) for e in more]
         examples_and_labels([*self.examples, *more])  # Refuses a mix of texts and pairs.
-        if any(example.label == UNKNOWN for example in more):
+        if any(UNKNOWN in example.labels for example in more):
             raise CPTuningError(
                 f"No class may be called {UNKNOWN!r}, which is the answer to texts unlike every "
                 "example: choose another name."
@@ -244,15 +306,15 @@ class Session:
             self._forget_model()
         self.examples = [e for place, e in enumerate(self.examples) if place not in gone]
 
-    def _relabel(self, places: Sequence[int], label: str) -> None:
-        changes = self.changes
-        self._add([Example(self.examples[place].text, label) for place in places])
+    def _relabel(self, places: Sequence[int], labels: Sequence[Label]) -> None:
+        changes, texts = self.changes, [self.examples[place].text for place in places]
+        self._add([Example(*both) for both in zip(texts, labels, strict=True)])
         self._delete(places)
         if self.is_trained:
             self.changes = changes + len(places)  # Each is one change, not two.
 
     def _forget_model(self) -> None:
-        self.classifier = self.review = self.curve = None
+        self.classifier = self.review = self.curve = self.gain = None
 
     # What was done, and how it is undone.
 
@@ -299,6 +361,8 @@ class Session:
             self.curve,
             self.changes,
             self.is_trained,
+            self.several,
+            self.gain,
         )
 
     def _restore(self, state: _Before) -> None:
@@ -307,6 +371,7 @@ class Session:
             state.classifier.predictor_ = state.predictor
         self.review, self.curve = state.review, state.curve
         self.changes, self.is_trained = state.changes, state.is_trained
+        self.several, self.gain = state.several, state.gain
 
     @property
     def is_pair(self) -> bool:
@@ -315,7 +380,7 @@ class Session:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the classes."""
+        """All labels, by name."""
         return list(self.check().counts)
 
     # The model.
@@ -340,11 +405,11 @@ class Session:
         if not self.needs_reading:
             return
         try:
-            classifier = self.settings.instant.fit(self.examples)
+            classifier = self.settings.instant.fit(self.examples, self.several)
         except CPTuningError:
             self._refused = self.examples  # Training will say why.
             return
-        self.classifier, self.review = classifier, Review.of(self.examples, classifier)
+        self.classifier, self.review = classifier, review_of(self.examples, classifier)
 
     def model(self) -> CPTuningClassifier:
         """The model; raises an error if there is none yet."""
@@ -360,7 +425,7 @@ class Session:
     @property
     def predictor(self) -> TaughtPredictor:
         """What answers: the model, and the labels of the examples themselves."""
-        return TaughtPredictor.of(self.model().predictor_)
+        return taught(self.model().predictor_)
 
     def open_model(self, archive: str | Path) -> None:
         """Go on with a model that was downloaded here, and with its examples."""
@@ -376,6 +441,7 @@ class Session:
             self._forget_model()
             self.examples, self.classifier, self.changes = examples, classifier, 0
             self.is_trained = True
+            self.several = bool(examples) and isinstance(examples[0].label, tuple)
 
     def request_training(self) -> None:
         """Announce a training, unless the examples don't allow one."""
@@ -385,14 +451,14 @@ class Session:
     def train(self) -> BackgroundJob[bool]:
         """A job that trains a model; until it is done, or if it is cancelled, the old one stays."""
         self.check().require_trainable()
-        examples = list(self.examples)
+        examples, several = list(self.examples), self.several
+        # Which texts are unlike all examples is told of one label per text only.
+        threshold = None if several else self.settings.unknown_threshold
 
         def work(job: BackgroundJob[bool]) -> bool:
             job.report(0.0, "Reading the language model")
             watch = TrainingProgressCallback(job, trainings=_FOLDS + 1)
-            classifier = self._new_classifier(
-                [watch], folds=_FOLDS, unknown_threshold=self.settings.unknown_threshold
-            )
+            classifier = self._new_classifier([watch], folds=_FOLDS, unknown_threshold=threshold)
             training = classifier.prepare(*examples_and_labels(examples))
             job.report(0.0, "Finding out how long it will take")
             job.expect(classifier.fit_seconds(training))
@@ -400,10 +466,15 @@ class Session:
             classifier.fit_prepared(training)
             classifier.callbacks = None
             job.report(1.0, "Reviewing the answers")
-            review = Review.of(examples, classifier)
+            review = review_of(examples, classifier)
             with self.lock:
-                job.report(1.0, "Done")  # Ends here if the visitor has started over meanwhile.
-                self.review = review
+                # Ends here if the visitor has started over meanwhile.
+                job.report(1.0, "Done")
+                if self.several != several:
+                    raise CPTuningError(
+                        "The number of labels per text was changed meanwhile: train again."
+                    )
+                self.review, self.gain = review, _gain(classifier)
                 self._take(classifier, examples)
             return True
 
@@ -445,9 +516,10 @@ class Session:
                 classifier = (
                     self._new_classifier([watch], validation="none", random_state=seed, steps=steps)
                     if steps
-                    else self.settings.instant.new().set_params(unknown_threshold=None)
+                    else self.settings.instant.new(None)
                 )
-                return classifier.fit(examples, labels).predict(new).tolist()
+                answers = classifier.fit(examples, labels).predict(new)
+                return [tuple(one) if isinstance(one, list) else one for one in answers]
 
             job.report(0.0, "Measuring")
             for curve in measure(
@@ -489,27 +561,35 @@ class Session:
             raise CPTuningError("Type both texts first." if self.is_pair else "Type a text first.")
         asked: Text = (text.strip(), second.strip()) if self.is_pair else text.strip()
         answered = predictor.answer([asked])
-        [reasons] = predictor.reasons(answered.embeddings, answered.labels.tolist(), k)
+        labels = answered.labels.tolist()
+        [reasons] = predictor.reasons(answered.embeddings, labels, k)
         names = map(str, predictor.label_space.classes)
         shares = zip(names, answered.probabilities[0].tolist(), strict=True)
-        return ExplainedAnswer(
+        answer = ExplainedAnswer(
             asked,
-            str(answered.labels[0]),
+            label_set(labels[0]) if self.several else str(labels[0]),
             dict(sorted(shares, key=_share, reverse=True)),
             reasons,
             is_taught=asked in predictor.taught,
         )
+        if not isinstance(predictor, MultiLabelPredictor):
+            return answer
+        [by_label] = predictor.label_reasons(answered.embeddings, labels, k)
+        return replace(answer, label_reasons=by_label, threshold=predictor.calibration.threshold)
 
-    def teach(self, text: Text, label: str) -> None:
+    def teach(self, text: Text, label: Label | list[str]) -> None:
         """Add a text with its right label, in place of any examples with the same text."""
         self.model()
-        example = Example(text, label.strip())
-        if not example.label:
+        example = Example(text, self.label_from(label))
+        if not example.label and not self.several:
             raise CPTuningError("Choose or enter the right label.")
         old = [place for place, known in enumerate(self.examples) if known.text == text]
         if example in self.examples and len(old) == 1:
-            raise CPTuningError(f"The model already knows this text as {example.label!r}.")
-        with self._action(f"Learned as {example.label}: {quoted(text)}"):
+            raise CPTuningError(
+                f"The model already knows this text as {label_name(example.label)!r}."
+            )
+        name = label_name(example.label) or "a text without a label"
+        with self._action(f"Learned as {name}: {quoted(text)}"):
             changes = self.changes
             self._add([example])
             self._delete(old)
@@ -542,7 +622,9 @@ class Session:
     def file(self, name: str) -> Path:
         """The path for a file of this visitor."""
         if self._files is None:
-            self._files = TemporaryDirectory(prefix="cptuning-app-", ignore_cleanup_errors=True)
+            place = folder_of(self.visitor)
+            place.mkdir(parents=True, exist_ok=True)
+            self._files = TemporaryDirectory(dir=place, ignore_cleanup_errors=True)
         return Path(self._files.name, name)
 
     def close(self) -> None:
@@ -559,6 +641,15 @@ class Session:
 
 def _examples(n: int) -> str:
     return "1 example" if n == 1 else f"{n} examples"
+
+
+def _gain(classifier: CPTuningClassifier) -> tuple[float, float] | None:
+    """What cross-fitting found before the first step and at the step that was kept."""
+    history = classifier.history_
+    scores, kept = history.scores, history.best_step
+    if 0 not in scores or kept not in scores:
+        return None
+    return scores[0].accuracy, scores[kept].accuracy
 
 
 def _share(entry: tuple[str, float]) -> float:

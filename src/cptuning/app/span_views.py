@@ -10,6 +10,7 @@ from cptuning.data.sentences import Sentence
 from cptuning.data.tag_schemes import WordSpan
 from cptuning.reporting.figures import class_colour
 from cptuning.reporting.html import table_html, text_html
+from cptuning.reporting.span_metrics import SpanScores
 from cptuning.reporting.tagging_report import marked_html
 
 # A score from fewer marked spans promises nothing.
@@ -129,9 +130,12 @@ def learned_view(work: SpanWorkspace) -> str:
     said = f"<p>{how.capitalize()} {many(facts['sentences'], 'text')} with "
     said += f"{many(n_spans, 'span')}.</p>"
     f1 = facts["held_out_f1"]
-    if f1 is not None:
+    held_out = work.tagger.held_out_
+    if f1 is not None and held_out is not None:
+        low, high = SpanScores(held_out.truth, held_out.found).interval
         said = (
-            f"<p class='headline'>{100 * f1:.0f} % F1 in texts that were left out</p>{said}"
+            f"<p class='headline'>{100 * f1:.0f} % F1 in texts that were left out</p>"
+            f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %.</p>{said}"
             "<p class='muted'>A span counts if its type, its beginning and its end are right. "
             "How to answer was chosen by the same texts, so it is a little too good.</p>"
         )

@@ -302,6 +302,15 @@ class SpanWorkspace:
         sentence = Sentence.of_text(text.strip())
         return sentence, self._tagger().explain([sentence])[0]
 
+    def spans_in(self, texts: Sequence[str]) -> list[list[dict[str, Any]]]:
+        """The spans that the tagger finds in each of some new texts."""
+        return self._tagger().predict_spans(list(texts))
+
+    @property
+    def found_types(self) -> list[str]:
+        """The types of spans that the tagger finds."""
+        return [str(label) for label in self._tagger().classes_]
+
     def _tagger(self) -> CPTuningTagger:
         if self.tagger is None:
             raise CPTuningError("Nothing is learned yet: mark some texts, and press Learn.")

@@ -8,7 +8,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from cptuning.data import Examples, Table, iter_tables, preview_table, read_table
+from cptuning.data import (
+    Examples,
+    LabelCells,
+    Table,
+    iter_tables,
+    label_parts,
+    label_text,
+    preview_table,
+    read_table,
+)
 from cptuning.data.detection import LABEL_NAMES, TEXT_NAMES, ColumnGuess
 from cptuning.data.formats import table_format
 from cptuning.data.sample_data import read_sample
@@ -16,6 +25,11 @@ from cptuning.data.value_checks import is_missing
 from cptuning.errors import CPTuningError
 
 Text = str | tuple[str, str]
+Label = str | tuple[str, ...]
+"""The label of a text; where a text may have several, a tuple of them, which may be empty."""
+
+SEPARATOR = ";"
+"""What joins the labels of a text where they are written."""
 
 SAMPLES = ("messages", "same_question")
 """The names of the sample data sets in the package: single texts, and pairs."""
@@ -30,7 +44,16 @@ class Example(NamedTuple):
     """A text, or a pair of texts, with its label."""
 
     text: Text
-    label: str
+    label: Label
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels of the text.
+
+        >>> Example("hello", "greeting").labels, Example("hello", ("a", "b")).labels
+        (('greeting',), ('a', 'b'))
+        """
+        return tuple(map(str, label_parts(self.label)))
 
     @property
     def is_pair(self) -> bool:
@@ -40,6 +63,26 @@ class Example(NamedTuple):
         (False, True)
         """
         return not isinstance(self.text, str)
+
+
+def label_set(label: str | Sequence[str], separator: str = SEPARATOR) -> tuple[str, ...]:
+    """The labels of a text, each once and in order, from a list of them or where they are joined.
+
+    >>> label_set("rude; late;"), label_set(["late", " "]), label_set("")
+    (('late', 'rude'), ('late',), ())
+    """
+    if isinstance(label, str):
+        return tuple(sorted(LabelCells(separator).split(label)))
+    return tuple(sorted({name.strip() for name in label if name.strip()}))
+
+
+def label_name(label: Label) -> str:
+    """A label as it is shown and stored; of several, all of them.
+
+    >>> label_name("late"), label_name(("late", "rude")), label_name(())
+    ('late', 'late; rude', '')
+    """
+    return label_text(label, f"{SEPARATOR} ")
 
 
 def quoted(text: Text, longest: int = 60) -> str:
@@ -52,7 +95,7 @@ def quoted(text: Text, longest: int = 60) -> str:
     return f"“{whole if len(whole) <= longest else whole[:longest].rstrip() + '…'}”"
 
 
-def examples_and_labels(examples: Sequence[Example]) -> tuple[Examples, list[str]]:
+def examples_and_labels(examples: Sequence[Example]) -> tuple[Examples, list[Any]]:
     """The texts and the labels, as a classifier takes them.
 
     >>> examples_and_labels([Example("hello", "greeting")])
@@ -68,10 +111,11 @@ def examples_and_labels(examples: Sequence[Example]) -> tuple[Examples, list[str
     return Examples(tuple(singles)), labels
 
 
-def parse_pasted(content: str) -> list[Example]:
+def parse_pasted(content: str, several: bool = False) -> list[Example]:
     r"""The examples in pasted lines: a text, a tab or a bar, and its label; two texts for a pair.
 
-    If the first line is a header that names the columns, the lines are read as CSV or TSV.
+    If the first line is a header that names the columns, the lines are read as CSV or TSV. Where a
+    text may have ``several`` labels, it may also have none.
 
     >>> parse_pasted("hello | greeting\nsee you\tfarewell")
     [Example(text='hello', label='greeting'), Example(text='see you', label='farewell')]
@@ -87,7 +131,7 @@ def parse_pasted(content: str) -> list[Example]:
         raise CPTuningError("There is nothing to add: paste one example per line.")
     if suffix := _header_kind(lines[0][1]):
         return _read_pasted_table(content.strip() + "\n", suffix)
-    return [_example(number, line) for number, line in lines]
+    return [_example(number, line, several) for number, line in lines]
 
 
 def _header_kind(line: str) -> str | None:
@@ -109,9 +153,9 @@ def _read_pasted_table(content: str, suffix: str) -> list[Example]:
             raise CPTuningError(str(error).replace(str(path), "The pasted table")) from error
 
 
-def _example(number: int, line: str) -> Example:
+def _example(number: int, line: str, several: bool) -> Example:
     parts = [part.strip() for part in line.split("\t" if "\t" in line else "|")]
-    if len(parts) < 2 or not parts[-1]:
+    if len(parts) < 2 or not (parts[-1] or several):
         raise CPTuningError(
             f"Line {number} has no label: write the text, a tab or |, and its label."
         )
@@ -194,12 +238,22 @@ def labelled_rows(path: str | Path, columns: TableColumns) -> tuple[list[Example
     if not columns.label:
         raise CPTuningError("Choose the column that holds the labels.")
     [table] = tables_in(path, columns)
-    values = [row.get(columns.label) for row in table.rows]
-    labels = ["" if is_missing(value) else str(value).strip() for value in values]
-    found = [Example(*both) for both in zip(table.examples, labels, strict=True) if both[1]]
+    labels = [_label_in(row.get(columns.label)) for row in table.rows]
+    found = [Example(*both) for both in zip(table.examples, labels, strict=True) if both[1] != ""]
     if not found:
         raise CPTuningError(f"No row of {Path(path).name} has a label in {columns.label!r}.")
     return found, len(labels) - len(found)
+
+
+def _label_in(cell: Any) -> Label:
+    """The label in a cell, or the labels of a list; empty if the cell is.
+
+    >>> _label_in(" late "), _label_in(["late", "rude"]), _label_in([]), _label_in(None)
+    ('late', ('late', 'rude'), (), '')
+    """
+    if isinstance(cell, list | tuple):
+        return label_set([str(label) for label in cell])
+    return "" if is_missing(cell) else str(cell).strip()
 
 
 @contextmanager
@@ -235,10 +289,5 @@ def examples_from_table(table: Table) -> list[Example]:
     >>> examples_from_table(Table([{}], Examples(("hello",)), [7], [""]))
     [Example(text='hello', label='7')]
     """
-    if table.has_label_sets:
-        raise CPTuningError(
-            "The texts have lists of labels, and the page takes one label per text: train such a "
-            "model with the command cptuning fit."
-        )
-    labels = (str(label) for label in table.labels or [])
+    labels = map(_label_in, table.labels or [])
     return [Example(text, label) for text, label in zip(table.examples, labels, strict=True)]

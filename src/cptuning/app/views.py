@@ -7,9 +7,15 @@ from typing import Any
 from cptuning.app.background_job import Progress
 from cptuning.app.checks import FEW, ExamplesCheck
 from cptuning.app.instant_models import MOST_EXAMPLES
-from cptuning.app.review import EmbeddingMap, HeldOutAnswer, Review
+from cptuning.app.review import AnyReview, EmbeddingMap, HeldOutAnswer, LabelSetReview, Review
 from cptuning.app.session import ExplainedAnswer, Session
-from cptuning.app.user_examples import Example, TableColumns, Text
+from cptuning.app.user_examples import (
+    Example,
+    Label,
+    TableColumns,
+    Text,
+    label_name,
+)
 from cptuning.cleaning import SimilarLabels
 from cptuning.inference import Evidence, Suggestion
 from cptuning.reporting.figures import class_colour, confusion_svg, curve_svg
@@ -20,6 +26,9 @@ from cptuning.reporting.learning_curve import LearningCurve
 _MOST_NAMED = 3
 _MOST_ROWS_SHOWN = 10
 _ROWS_PREVIEWED = 4
+_MOST_BARS = 8
+# The colour of a text without a label, where a text may have several.
+_NO_LABEL = "#8a8a8a"
 _MOST_LISTED = 1000
 # An interval of the accuracy that is wider promises nothing.
 _WIDE = 0.4
@@ -45,13 +54,23 @@ def plain_view(text: Text) -> str:
     return text if isinstance(text, str) else " | ".join(text)
 
 
+def shown(label: Label) -> str:
+    """The name of a label, or the names of all labels of a text.
+
+    >>> shown("late"), shown(("late", "rude")), shown(())
+    ('late', 'late; rude', 'no label')
+    """
+    return label_name(label) or "no label"
+
+
 def many(n: int, thing: str) -> str:
     """A number of things in words.
 
-    >>> many(1, "example"), many(2, "example")
-    ('1 example', '2 examples')
+    >>> many(1, "example"), many(2, "class")
+    ('1 example', '2 classes')
     """
-    return f"1 {thing}" if n == 1 else f"{n} {thing}s"
+    ending = "es" if thing.endswith("s") else "s"
+    return f"1 {thing}" if n == 1 else f"{n} {thing}{ending}"
 
 
 def note(message: str, kind: str = "info") -> str:
@@ -63,33 +82,45 @@ def note(message: str, kind: str = "info") -> str:
     return f'<p class="note {kind}">{escape(message)}</p>'
 
 
-def check_view(check: ExamplesCheck) -> str:
-    """The classes with their counts, and what looks like a mistake."""
-    if not check.counts:
+def check_view(check: ExamplesCheck, several: bool = False) -> str:
+    """The labels with their counts, and what looks like a mistake."""
+    if not check.total:
         return note("No examples yet. Paste some, upload a table, or use a sample.")
-    total = sum(check.counts.values())
-    most = max(check.counts.values())
+    most = max(check.counts.values(), default=1)
     bars = "".join(
         f'<div class="count"><span class="name" dir="auto">{_dot(number)}{escape(label)}</span>'
         f'<span class="track"><span style="width:{100 * n / most:.0f}%;'
         f'background:{class_colour(number)}"></span></span><span class="n">{n}</span></div>'
         for number, (label, n) in enumerate(check.counts.items())
     )
-    headline = f"<p class='headline'>{many(total, 'example')} in {_classes(len(check.counts))}</p>"
-    return headline + f'<div class="counts">{bars}</div>' + "".join(_findings(check))
+    of = f"with {many(len(check.counts), 'label')}"
+    if not several:
+        of = f"in {many(len(check.counts), 'class')}"
+    headline = f"<p class='headline'>{many(check.total, 'example')} {of}</p>"
+    if check.bare:
+        headline += f"<p class='muted'>{check.bare} of them without a label.</p>"
+    return headline + f'<div class="counts">{bars}</div>' + "".join(_findings(check, several))
 
 
-def _findings(check: ExamplesCheck) -> list[str]:
+def _findings(check: ExamplesCheck, several: bool) -> list[str]:
     found = []
+    if check.joined is not None:
+        label, separator = check.joined
+        yes = _offer("Yes, several labels", "several", 0, separator)
+        found.append(
+            f'<div class="note">Is <b>{escape(label)}</b> several labels, joined by '
+            f'<b>{escape(separator)}</b>?<span class="offers">{yes}</span></div>'
+        )
     if check.repeated:
         verb = "repeats" if check.repeated == 1 else "repeat"
         found.append(
             note(f"{many(check.repeated, 'example')} {verb} another, text and label.", "warn")
         )
     for text, labels in list(check.contradictions.items())[:_MOST_NAMED]:
-        under = " and ".join(f"<b>{escape(label)}</b>" for label in labels)
+        under = " and ".join(f"<b>{escape(shown(label))}</b>" for label in labels)
         keep = "".join(
-            _offer(f"Keep {label}", "settle", check.places[text], label) for label in labels
+            _offer(f"Keep {shown(label)}", "settle", check.places[text], label_name(label))
+            for label in labels
         )
         found.append(
             f'<div class="note warn">{text_view(text, 120)} has the labels {under}.'
@@ -97,9 +128,9 @@ def _findings(check: ExamplesCheck) -> list[str]:
         )
     more = len(check.contradictions) - _MOST_NAMED
     if more > 0:
-        found.append(note(f"{many(more, 'more text')} with several labels.", "warn"))
+        found.append(note(f"{many(more, 'more text')} labelled in different ways.", "warn"))
     found += [same_class_view(pair) for pair in check.similar[:_MOST_NAMED]]
-    if len(check.counts) == 1:
+    if len(check.counts) == 1 and not several:
         found.append(note("There is only one class: add examples of another.", "warn"))
     if check.small:
         names = ", ".join(f"{label} ({n})" for label, n in list(check.small.items())[:8])
@@ -120,10 +151,12 @@ def same_class_view(pair: SimilarLabels) -> str:
     )
 
 
-def learned_view(session: Session, label: str) -> str:
+def learned_view(session: Session, label: Label | list[str]) -> str:
     """That the model knows examples of a class now, and whether the class is a new one at all."""
-    alike = [pair for pair in session.check().similar if label in (pair.label, pair.other)]
-    return note(f"Learned: {label}.", "good") + "".join(map(same_class_view, alike[:1]))
+    name = session.label_from(label)
+    names = name if isinstance(name, tuple) else (name,)
+    alike = [pair for pair in session.check().similar if {pair.label, pair.other} & set(names)]
+    return note(f"Learned: {shown(name)}.", "good") + "".join(map(same_class_view, alike[:1]))
 
 
 def done_view(news: str) -> str:
@@ -175,8 +208,12 @@ def review_view(session: Session) -> str:
         return note(_NO_MODEL)
     if review is None:
         fact = note("An opened model brings no figures: improve it to have them measured.")
+    elif isinstance(review, LabelSetReview):
+        fact = _label_set_accuracy(review, session.is_trained)
     else:
         fact = _accuracy(review, session.is_trained)
+    if session.is_trained and session.gain is not None and not session.changes:
+        fact += _gain_view(session.gain, session.several)
     if session.is_training:
         fact += note("A new model is being trained: until it is done, this is the previous one.")
     elif session.changes:
@@ -206,6 +243,41 @@ def _accuracy(review: Review, is_trained: bool) -> str:
     return fact
 
 
+def _label_set_accuracy(review: LabelSetReview, is_trained: bool) -> str:
+    scores = review.scores
+    low, high = scores.micro_f1_interval
+    without = "" if is_trained else ", without training"
+    fact = (
+        f"<p class='headline'>{100 * scores.micro_f1:.0f} % F1 on examples it had not seen"
+        f"{without}</p><p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %. Of "
+        f"the labels that it gives, {100 * scores.micro_precision:.0f} % are right; of those that "
+        f"it should give, it finds {100 * scores.micro_recall:.0f} %. "
+        f"{100 * scores.subset_accuracy:.0f} % of {many(scores.n, 'text')} get exactly their "
+        f"labels. The same labels for every text would give {100 * scores.constant_f1:.0f} % F1."
+        "</p>"
+    )
+    if high - low > _WIDE:
+        fact += note("So few examples promise nothing yet: add more to know better.")
+    return fact
+
+
+def _gain_view(gain: tuple[float, float], several: bool) -> str:
+    """What the training was good for, by one and the same check.
+
+    >>> _gain_view((0.5, 0.75), several=False)[:57]
+    '<p class="muted">Checked by models that saw only half of '
+    """
+    before, after = (f"{100 * share:.0f} %" for share in gain)
+    if gain[0] >= gain[1]:
+        found = f"Training did not help: {before} before, {after} after it."
+    else:
+        found = f"Training helped: {before} before, {after} after it."
+    return (
+        '<p class="muted">Checked by models that saw only half of your examples; the one that '
+        f"answers has seen all of them, and should do better. {found}</p>"
+    )
+
+
 def instant_view(session: Session) -> str:
     """What the examples are good for already, beside their list."""
     if not session.examples:
@@ -222,29 +294,48 @@ def examples_view(examples: Sequence[Example]) -> str:
     """All examples, to search in and to pick from."""
     if not examples:
         return ""
-    classes = sorted({example.label for example in examples})
-    colour = {label: class_colour(number) for number, label in enumerate(classes)}
+    colour = _colours(examples)
     by_label = _by_label(examples)
     rows = [_row(place, e, colour, False) for place, e in by_label[:_MOST_LISTED]]
     more = len(examples) - len(rows)
     left_out = f" {many(more, 'more example')} not listed." if more else ""
     return (
-        '<h2>Your examples</h2><p class="muted">Ordered by class. Pick one to relabel or delete '
+        '<h2>Your examples</h2><p class="muted">Ordered by label. Pick one to relabel or delete '
         f'it.{left_out}</p><input type="search" class="search" placeholder="Search" '
         f'aria-label="Search the examples">{_listbox("All examples", rows)}'
     )
 
 
-def confusion_view(review: Review | None) -> str:
-    """The confusion matrix."""
-    return "" if review is None else f'<div class="picture">{confusion_svg(review.confusion)}</div>'
+def confusion_view(review: AnyReview | None) -> str:
+    """The confusion matrix; of label sets, a table of the labels."""
+    if review is None:
+        return ""
+    if isinstance(review, Review):
+        return f'<div class="picture">{confusion_svg(review.confusion)}</div>'
+    rows = [
+        [
+            text_html(str(score.label), 60),
+            f"{100 * score.precision:.0f} %",
+            f"{100 * score.recall:.0f} %",
+            str(score.support),
+        ]
+        for score in review.scores.by_label()
+    ]
+    mistakes = [
+        [text_html(str(missing), 60), text_html(str(extra), 60), str(n)]
+        for missing, extra, n in review.scores.mistakes()[:_MOST_ROWS_SHOWN]
+    ]
+    table = table_html(["label", "right when given", "found", "texts"], rows, numbers=3)
+    if mistakes:
+        table += table_html(["missing", "given instead", "texts"], mistakes, numbers=1)
+    return table
 
 
 def curve_view(curve: LearningCurve | None) -> str:
     """The learning curve and its verdict."""
     if curve is None or not curve.points():
         return ""
-    picture = curve_svg(curve.points(), curve.majority)
+    picture = curve_svg(curve.points(), curve.majority, curve.metric, curve.per)
     return f'{note(curve.verdict)}<div class="picture">{picture}</div>'
 
 
@@ -252,21 +343,23 @@ def map_view(
     examples: Sequence[Example], places: EmbeddingMap, doubtful: Sequence[HeldOutAnswer]
 ) -> str:
     """A map of the examples with a list beside it; an example can be picked in both."""
-    classes = sorted({example.label for example in examples})
-    colour = {label: class_colour(number) for number, label in enumerate(classes)}
+    colour = _colours(examples)
+    several = any(isinstance(example.label, tuple) for example in examples)
     doubted = {answer.example for answer in doubtful}
     dots = []
     for place, (example, (x, y)) in enumerate(zip(examples, places.points, strict=True)):
         ring = ' class="doubted"' if example in doubted else ""
-        tip = escape(f"{example.label}: {plain_view(example.text)}"[:300], quote=True)
+        tip = escape(f"{shown(example.label)}: {plain_view(example.text)}"[:300], quote=True)
+        fill = colour[example.labels[0]] if example.labels else _NO_LABEL
         dots.append(
             f'<circle{ring} data-place="{place}" data-tip="{tip}" cx="{4 + 92 * x:.2f}" '
-            f'cy="{4 + 92 * (1 - y):.2f}" r="1.5" fill="{colour[example.label]}"/>'
+            f'cy="{4 + 92 * (1 - y):.2f}" r="1.5" fill="{fill}"/>'
         )
     names = "".join(
         f'<span>{_dot(number)}<span dir="auto">{escape(label)}</span></span>'
-        for number, label in enumerate(classes)
+        for number, label in enumerate(colour)
     )
+    first = " A point has the colour of the first of its labels." if several else ""
     rows = [_row(place, e, colour, e in doubted) for place, e in _by_label(examples)]
     return (
         '<div class="review"><div class="map">'
@@ -274,9 +367,16 @@ def map_view(
         f"{''.join(dots)}</svg>"
         f'<div class="legend">{names}</div>'
         '<p class="muted">Examples that the model sees as similar are near each other; ringed: '
-        "doubtful. Hover to read, click to pick. The list is ordered by class.</p></div>"
+        f"doubtful. Point at one to read it, pick it to change it.{first} The list is ordered by "
+        "label.</p></div>"
         f'{_listbox("Examples", rows)}</div><div class="tip" hidden></div>'
     )
+
+
+def _colours(examples: Sequence[Example]) -> dict[str, str]:
+    """The colour of each label, in their order."""
+    labels = sorted({label for example in examples for label in example.labels})
+    return {label: class_colour(number) for number, label in enumerate(labels)}
 
 
 def _by_label(examples: Sequence[Example]) -> list[tuple[int, Example]]:
@@ -284,14 +384,18 @@ def _by_label(examples: Sequence[Example]) -> list[tuple[int, Example]]:
 
 
 def _label_and_place(entry: tuple[int, Example]) -> tuple[str, int]:
-    return entry[1].label, entry[0]
+    return label_name(entry[1].label), entry[0]
 
 
 def _row(place: int, example: Example, colour: dict[str, str], doubted: bool) -> tuple[int, str]:
     mark = '<span class="mark" title="The model doubts this label">?</span>' if doubted else ""
+    names = "".join(
+        f'<span class="one"><i class="dot" style="background:{colour[label]}"></i>{escape(label)}'
+        "</span>"
+        for label in example.labels
+    )
     return place, (
-        f'<span class="label" dir="auto"><i class="dot" style="background:{colour[example.label]}">'
-        f"</i>{escape(example.label)}{mark}</span>"
+        f'<span class="label" dir="auto">{names or shown(())}{mark}</span>'
         f'<span class="text">{text_view(example.text, 160)}</span>'
     )
 
@@ -303,11 +407,13 @@ def doubtful_view(doubtful: Sequence[HeldOutAnswer], examples: Sequence[Example]
     rows = []
     for answer in doubtful:
         place = examples.index(answer.example)
-        mend = _offer(f"Make it {answer.answer}", "relabel", place, answer.answer)
+        mend = _offer(
+            f"Make it {shown(answer.answer)}", "relabel", place, label_name(answer.answer)
+        )
         rows.append(
             f'<li><span class="text">{text_view(answer.example.text, 200)}</span>'
-            f'<span class="label" dir="auto">labelled {escape(answer.example.label)}, the model '
-            f"says {escape(answer.answer)} ({100 * answer.probability:.0f} %)</span>"
+            f'<span class="label" dir="auto">labelled {escape(shown(answer.example.label))}, the '
+            f"model says {escape(shown(answer.answer))} ({100 * answer.probability:.0f} %)</span>"
             f'<span class="offers">{mend}<button type="button" data-place="{place}">Edit</button>'
             "</span></li>"
         )
@@ -329,6 +435,8 @@ def _listbox(name: str, rows: Sequence[tuple[int, str]]) -> str:
 
 def answer_view(answer: ExplainedAnswer) -> str:
     """The label, the probabilities, and the examples that explain them."""
+    if isinstance(answer.label, tuple):
+        return _label_set_answer(answer, answer.label)
     likeliest, share = next(iter(answer.probabilities.items()))
     if answer.is_unknown:
         head = (
@@ -342,17 +450,39 @@ def answer_view(answer: ExplainedAnswer) -> str:
         )
         if answer.is_taught:
             head += '<p class="muted">It is one of your examples, and answered as labelled.</p>'
-    bars = "".join(
-        f'<div class="count"><span class="name" dir="auto">{escape(label)}</span>'
-        f'<span class="track"><span style="width:{100 * p:.0f}%"></span></span>'
-        f'<span class="n">{100 * p:.0f} %</span></div>'
-        for label, p in list(answer.probabilities.items())[:8]
-    )
     title = "nearest examples" if answer.is_unknown else "because it is similar to"
     reasons = _examples_view(title, answer.reasons)
     if answer.reasons.against is not None:
         reasons += _examples_view("although this is even nearer", [answer.reasons.against])
-    return f'{head}<div class="counts">{bars}</div>{reasons}'
+    return head + _bars(answer) + reasons
+
+
+def _label_set_answer(answer: ExplainedAnswer, labels: tuple[str, ...]) -> str:
+    """All labels of a text, each with the examples that explain it."""
+    head = f'<p class="answer" dir="auto">{escape(shown(labels))}</p>'
+    if answer.is_taught:
+        head += '<p class="muted">It is one of your examples, and answered as labelled.</p>'
+    elif answer.threshold is not None:
+        head += (
+            f'<p class="muted">Each label is answered by itself, and given from '
+            f"{100 * answer.threshold:.0f} % on.</p>"
+        )
+    reasons = "".join(
+        _examples_view(f"{label}, because it is similar to", found)
+        for label, found in answer.label_reasons.items()
+    )
+    return head + _bars(answer) + (reasons or _examples_view("nearest examples", answer.reasons))
+
+
+def _bars(answer: ExplainedAnswer) -> str:
+    """The probabilities of the likeliest labels."""
+    bars = "".join(
+        f'<div class="count"><span class="name" dir="auto">{escape(label)}</span>'
+        f'<span class="track"><span style="width:{100 * p:.0f}%"></span></span>'
+        f'<span class="n">{100 * p:.0f} %</span></div>'
+        for label, p in list(answer.probabilities.items())[:_MOST_BARS]
+    )
+    return f'<div class="counts">{bars}</div>'
 
 
 def _examples_view(title: str, examples: Sequence[Evidence]) -> str:
@@ -360,7 +490,7 @@ def _examples_view(title: str, examples: Sequence[Evidence]) -> str:
         [f"<b>{escape(e.title)}</b>", text_view(e.text, 200), f"{e.similarity:.2f}"]
         for e in examples
     ]
-    return table_html(["label", title, "similarity"], rows, numbers=1)
+    return table_html(["label", escape(title), "similarity"], rows, numbers=1)
 
 
 def rows_view(rows: Sequence[dict[str, Any]]) -> str:
@@ -395,6 +525,8 @@ def preview_view(rows: Sequence[dict[str, Any]], columns: TableColumns) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
+    if isinstance(value, list | tuple):
+        return label_name(tuple(map(str, value)))
     return "" if value is None else str(value)
 
 
@@ -404,7 +536,7 @@ def _percent(share: float | None) -> str:
 
 def suggestions_view(found: Sequence[Suggestion]) -> str:
     """The texts to label next."""
-    rows = [[text_view(s.text), f"<b>{escape(str(s.guess))}</b>"] for s in found]
+    rows = [[text_view(s.text), f"<b>{escape(shown(s.guess))}</b>"] for s in found]
     return (
         '<p class="muted">The one to begin with first: the model is unsure of them, and they are '
         f"unlike each other.</p>{table_html(['label next', 'guess'], rows)}"
@@ -413,7 +545,3 @@ def suggestions_view(found: Sequence[Suggestion]) -> str:
 
 def _dot(number: int) -> str:
     return f'<i class="dot" style="background:{class_colour(number)}"></i>'
-
-
-def _classes(n: int) -> str:
-    return "1 class" if n == 1 else f"{n} classes"

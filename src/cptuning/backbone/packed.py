@@ -87,7 +87,7 @@ class PackedBackbone:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What records and model cards say of it."""
+        """What records and model cards say about it."""
         shapes = tensor_shapes(self.folder / PACKED_WEIGHTS)
         counted = [n for n in shapes if not (n.startswith(_SENTENCE) or n.endswith(_SCALE))]
         return {
@@ -161,7 +161,7 @@ def _check_shapes(weights: Weights, vocabulary: int) -> None:
 
 
 def _sentence_modules(width: int) -> dict[str, Any]:
-    """What a folder says of the embedded sentence view, if it was written with torch."""
+    """What a folder says about the embedded sentence view, if it was written with torch."""
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
     return {
         "modules.json": [

@@ -42,7 +42,7 @@ _KEYS_OF_MODES: dict[str, PoolingMode] = {
 
 @dataclass(frozen=True)
 class SentenceFolder:
-    """What a folder of sentence-transformers says of its modules."""
+    """What a folder of sentence-transformers says about its modules."""
 
     transformer: Path
     """The folder of the model itself."""

@@ -74,6 +74,13 @@ def serve(
     max_body: Annotated[
         int, typer.Option(metavar="KIB", min=1, help="The maximum size of a request body.")
     ] = _DEFAULTS.body_bytes // 1024,
+    connections: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The maximum number of open connections.")
+    ] = _DEFAULTS.connections,
+    client_connections: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="The maximum number of them from one address."),
+    ] = _DEFAULTS.client_connections,
 ) -> None:
     """Serve models over HTTP: POST /predict, /embed and /examples; /docs describes the API.
 
@@ -89,6 +96,8 @@ def serve(
         batch_wait=batch_wait / 1000,
         queue_rows=queue,
         seconds=timeout,
+        connections=connections,
+        client_connections=client_connections,
     )
     serve_forever(
         model,

@@ -1,4 +1,4 @@
-"""What labels mean, in words: names and descriptions, which count as examples of their classes."""
+"""Names and descriptions of labels, which count as examples of their classes."""
 
 import json
 import re

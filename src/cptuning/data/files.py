@@ -1,6 +1,5 @@
 """Examples and labels from table files, at once or in chunks."""
 
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,6 +21,7 @@ from cptuning.data.label_cells import LabelCells, has_label, one_kind
 from cptuning.data.parsing import records
 from cptuning.data.value_checks import is_missing, shortlist, text_problem
 from cptuning.errors import CPTuningError
+from cptuning.input_limits import MOST_EXAMPLES
 
 Label = str | int | float | bool
 Labels = Label | tuple[Label, ...]
@@ -89,9 +89,10 @@ def read_table(
     >>> list(table.examples), table.labels, table.rows[0]["id"]
     (['hello'], ['greeting'], '7')
     """
-    [table] = iter_tables(
+    most = MOST_EXAMPLES.value()
+    chunks = iter_tables(
         path,
-        chunk=sys.maxsize,
+        chunk=most + 1,
         text=text,
         text_b=text_b,
         label=label,
@@ -100,6 +101,12 @@ def read_table(
         format=format,
         header=header,
     )
+    table = next(chunks)
+    if len(table.rows) > most:
+        raise CPTuningError(
+            f"{file_name(path)} has more than {most} rows: give fewer, or set "
+            f"{MOST_EXAMPLES.variable} to more."
+        )
     return table
 
 

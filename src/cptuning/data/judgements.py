@@ -1,4 +1,4 @@
-"""What a ranker is given: texts by their ids, and which documents answer which query."""
+"""The input of a ranker: texts by their ids, and the documents that answer each query."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cptuning.data.value_checks import label_problem, plain, shortlist
 from cptuning.errors import CPTuningError
+from cptuning.input_limits import MOST_CLASSES
 
 IntArray = npt.NDArray[np.int64]
 
@@ -32,6 +33,11 @@ class LabelSpace:
     def __post_init__(self) -> None:
         if len(_distinct(self.classes)) < len(self.classes):
             raise CPTuningError(f"A class is listed twice, among {shortlist(self.classes)}.")
+        if len(self.classes) > MOST_CLASSES.value():
+            raise CPTuningError(
+                f"There are {len(self.classes)} classes, and at most {MOST_CLASSES.value()} may "
+                f"be: check the labels, or set {MOST_CLASSES.variable} to more."
+            )
 
     @classmethod
     def from_labels(cls, y: Any) -> "LabelSpace":

@@ -5,7 +5,6 @@ import csv
 import gzip
 import json
 import logging
-import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from io import StringIO, TextIOWrapper
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from zipfile import ZipFile
 
 from cptuning.data.detection import (
     SAMPLE_BYTES,
@@ -35,15 +35,10 @@ from cptuning.data.formats import (
 )
 from cptuning.data.value_checks import shortlist
 from cptuning.errors import CPTuningError
+from cptuning.input_limits import LARGEST_FILE, LONGEST_LINE
 
 # The place of a row and the row: ("train.csv, line 7", {"text": …}).
 Record = tuple[str, dict[str, Any]]
-
-LONGEST_LINE = 64_000_000
-"""The most bytes of a line, and characters of a cell; $CPTUNING_LONGEST_LINE raises it."""
-_LONGEST_LINE_VARIABLE = "CPTUNING_LONGEST_LINE"
-# The largest value that fits a C long on every platform, which the csv module needs.
-_LARGEST_LIMIT = 2**31 - 1
 
 _log = logging.getLogger("cptuning")
 
@@ -178,40 +173,36 @@ def _foreign(path: str | Path, kind: str) -> Iterator[None]:
         raise CPTuningError(f"{path} is not a valid {kind} file ({first_line}).") from error
 
 
-def longest_line() -> int:
-    """The most bytes of a line: longer ones are refused before they fill the memory.
-
-    >>> longest_line()
-    64000000
-    """
-    given = os.environ.get(_LONGEST_LINE_VARIABLE, str(LONGEST_LINE))
-    try:
-        most = int(given)
-    except ValueError:
-        most = 0
-    if not 0 < most <= _LARGEST_LIMIT:
-        raise CPTuningError(
-            f"{_LONGEST_LINE_VARIABLE} is {given!r}: give a number of bytes up to {_LARGEST_LIMIT}."
-        )
-    return most
-
-
 def _bounded_lines(stream: BinaryIO | TextIOWrapper, name: str) -> Iterator[Any]:
-    """The lines of a stream; one that is too long is never read whole."""
-    most = longest_line()
+    """The lines of a stream; one that is too long is never read whole.
+
+    Standard input may go on for ever, a file may not.
+    """
+    most, left = LONGEST_LINE.value(), LARGEST_FILE.value()
+    is_file = sys.stdin is None or stream is not sys.stdin.buffer
     for number in count(1):
         line = stream.readline(most + 1)
         if not line:
             return
         if len(line) > most:
             raise _too_long(f"{name}, line {number} is", most)
+        left -= len(line)
+        if left < 0 and is_file:
+            raise _too_large(name)
         yield line
+
+
+def _too_large(name: str | Path) -> CPTuningError:
+    return CPTuningError(
+        f"{name} holds more than {LARGEST_FILE.value()} bytes when it is decompressed: split it, "
+        f"or set {LARGEST_FILE.variable} to more."
+    )
 
 
 def _too_long(what: str, most: int) -> CPTuningError:
     return CPTuningError(
         f"{what} longer than {most} bytes: check the quotes and the ends of lines, or set "
-        f"{_LONGEST_LINE_VARIABLE} to more."
+        f"{LONGEST_LINE.variable} to more."
     )
 
 
@@ -255,7 +246,7 @@ def _utf16_lines(stream: BinaryIO, name: str) -> Iterator[str]:
 def _csv(
     lines: Iterable[str], name: str, delimiter: str, first_is_header: bool
 ) -> Iterator[Record]:
-    most = longest_line()
+    most = LONGEST_LINE.value()
     csv.field_size_limit(most)
     # Lines may also end with a single carriage return, as in old spreadsheets.
     physical_lines = chain.from_iterable(StringIO(line, newline="") for line in lines)
@@ -318,6 +309,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _parquet(path: str | Path, row_group: int | None) -> Iterator[Record]:
     parquet = files_package("pyarrow.parquet", path)
     with _foreign(path, "Parquet"), parquet.ParquetFile(path) as file:
+        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+        if sum(group.total_byte_size for group in groups) > LARGEST_FILE.value():
+            raise _too_large(path)
         _header(file.schema_arrow.names, str(path))
         before = range(row_group or 0)
         number = sum(file.metadata.row_group(group).num_rows for group in before)
@@ -333,6 +327,9 @@ def _xlsx(path: str | Path, first_is_header: bool | None) -> Iterator[Record]:
     openpyxl = files_package("openpyxl", path)
     header: list[str] | None = None
     with _foreign(path, "XLSX"), Path(path).open("rb") as stream:
+        with ZipFile(stream) as parts:
+            if sum(part.file_size for part in parts.infolist()) > LARGEST_FILE.value():
+                raise _too_large(path)
         workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True)
         rows = (
             (number, cells)

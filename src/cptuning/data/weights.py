@@ -1,4 +1,4 @@
-"""What examples and classes count, and how frequent classes will be, as users give it."""
+"""The weights of examples and classes, and the expected class frequencies, as users give them."""
 
 import sys
 from collections.abc import Hashable, Mapping, Sequence

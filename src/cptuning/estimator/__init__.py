@@ -1,4 +1,4 @@
-"""The scikit-learn face of the methods: one base, and a class for each."""
+"""The scikit-learn interface of the methods: one base, and a class for each."""
 
 from cptuning.estimator.base import TextClassifier
 from cptuning.estimator.cp_tuning import CPTuningClassifier

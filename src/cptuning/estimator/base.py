@@ -624,7 +624,7 @@ def _is_empty(given: Any) -> bool:
 def _of_descriptions(
     descriptions: "LabelledExamples | None", settings: Any
 ) -> dict[str, dict[str, float]]:
-    """What a model card says of descriptions: how many there are, and what each counts."""
+    """What a model card says about descriptions: how many there are, and what each counts."""
     if descriptions is None:
         return {}
     weight = settings.description_weight

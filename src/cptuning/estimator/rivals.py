@@ -81,7 +81,7 @@ class PETClassifier(WordClassifier):
     """PET: the words of a manual prompt decide.
 
     ``fit(..., unlabeled=texts)`` adds PET's masked-LM loss on them. With ``patterns``, more
-    templates, a model is trained for each, and what they say of the unlabelled texts teaches a
+    templates, a model is trained for each, and what they say about the unlabelled texts teaches a
     final classifier.
 
     Examples

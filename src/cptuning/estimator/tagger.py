@@ -12,6 +12,7 @@ from cptuning.estimator.text_model import TextModel, seed_of
 from cptuning.extras import needed_for
 from cptuning.files.places import as_path
 from cptuning.inference.tag_predictor import TagPredictor
+from cptuning.inference.word_answers import HeldOutSpans
 from cptuning.methods.tagging_settings import TAGGER_PRESETS, TaggerSettings
 from cptuning.settings import resolve_preset
 from cptuning.storage import OF_ONE_MACHINE
@@ -61,9 +62,14 @@ class CPTuningTagger(TextModel):
             "F1 over the spans in held-out training sentences, with the classification that they "
             "selected; None if nothing was held out.",
         ),
+        "held_out_": (
+            "HeldOutSpans or None",
+            "The spans found in held-out training sentences; they are not saved.",
+        ),
         "training_": ("dict", "What the model card says about the fit: sentences, seed, ..."),
     }
     predictor_: TagPredictor  # type: ignore[assignment]
+    held_out_: HeldOutSpans | None
 
     def __init__(
         self,
@@ -141,6 +147,7 @@ class CPTuningTagger(TextModel):
         )
         self.settings_ = fitted.settings
         self.predictor_ = fitted.predictor
+        self.held_out_ = fitted.held_out
         self.held_out_score_ = fitted.held_out and fitted.held_out.f1
         counts = dict.fromkeys(fitted.predictor.types, 0)
         for spans in examples.spans:
@@ -214,8 +221,6 @@ class CPTuningTagger(TextModel):
 
     def score(self, X: Any, y: Any) -> float:
         """F1 over spans by seqeval's strict rule: type, beginning and end must be right."""
-        from cptuning.inference.word_answers import HeldOutSpans
-
         tagged = as_tagged(X, y)
         found = self._tagger().found(tagged.sentences)
         answers = tuple(tuple(one.span for one in spans) for spans in found)

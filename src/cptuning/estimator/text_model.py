@@ -1,4 +1,4 @@
-"""What every model is as an estimator: its parameters, where it starts, its folder."""
+"""What all models share as estimators: parameters, backbone and folder."""
 
 import inspect
 from dataclasses import fields, replace

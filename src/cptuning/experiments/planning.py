@@ -310,7 +310,7 @@ def _some_of_each(pool: LabelledData, seed: int) -> LabelledData:
 
 
 def source_facts(sources: tuple[str, ...], seed: int, data: Path | None) -> dict[str, Any]:
-    """What records say of the data sets that a model was trained on before."""
+    """What records say about the data sets that a model was trained on before."""
     return {"datasets": list(sources), **_facts(source_data(sources, seed, data))}
 
 

@@ -19,7 +19,7 @@ Several commands can share a folder."""
 
 
 class Help(NamedTuple):
-    """What a command line says of an option."""
+    """What a command line says about an option."""
 
     metavar: str
     text: str

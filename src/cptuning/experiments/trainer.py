@@ -82,7 +82,7 @@ class CandidateTrainer:
 
     @cached_property
     def backbone_facts(self) -> dict[str, Any]:
-        """What records say of the backbone, with the weights' hash.
+        """What records say about the backbone, with the weights' hash.
 
         It is ``"pooled"`` if it is read without a prompt.
         """

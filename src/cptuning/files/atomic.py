@@ -80,6 +80,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
 
 
+def require_writable(path: Path) -> None:
+    """Try whether a file or folder can be made at a path; ``OSError`` if not.
+
+    What a process leaves that is killed meanwhile is removed like any other workspace.
+    """
+    with _workspace(path):
+        pass
+
+
 def restore(path: Path) -> None:
     """Finish what a killed process began at a path, and remove what it left there.
 

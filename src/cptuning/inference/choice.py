@@ -34,7 +34,7 @@ class LeaveOneOut:
     The one with the least log-loss is chosen, each judged by its leave-one-out answers at its best
     shrinkage and temperature; of equally good ones, the first.
 
-    The least of several losses is too good to be told, even if no candidate is better than the
+    The least of several losses is optimistic, even if no candidate is better than the
     others. So a row is answered by the choice of a fit without it. It would not do to leave out
     just its own loss: its label also counts in the answers to the other rows. One such fit per row
     would be slow; there is one for each of five folds.

@@ -57,7 +57,7 @@ class ConformalSets:
 
 
 def check_coverage(coverage: Any) -> None:
-    """Refuse what is no share."""
+    """Reject values that are not shares."""
     is_number = isinstance(coverage, Real) and not isinstance(coverage, bool)
     if not (is_number and 0 < float(coverage) < 1):
         raise CPTuningError(f"coverage is {coverage!r}: give a number between 0 and 1.")

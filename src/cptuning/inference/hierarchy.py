@@ -133,7 +133,7 @@ class Hierarchy:
 
 
 def check_min_confidence(value: float) -> None:
-    """Refuse what is no probability."""
+    """Reject values that are not probabilities."""
     if not 0 <= value <= 1:
         raise CPTuningError(f"min_confidence is {value}: give a probability between 0 and 1.")
 

@@ -1,4 +1,4 @@
-"""ONNX files from strangers: refused unless they hold all they need, and nothing that can run away.
+"""Untrusted ONNX files: rejected unless they contain all they need, and nothing unbounded.
 
 The base install has ONNX Runtime but not the package onnx, so the few fields that matter are read
 here from the protobuf wire format (protobuf.dev/programming-guides/encoding). Their numbers are

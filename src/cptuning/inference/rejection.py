@@ -73,7 +73,7 @@ class Rejection:
         return float(betaincinv(self.wrong + 1, right, CERTAINTY)) if right else 1.0
 
     def sentence(self) -> str:
-        """What can be promised, or why nothing can.
+        """The guarantee, or why there is none.
 
         >>> print(Rejection(0.05, 1.0, held_out=32, answered=0, wrong=0).sentence())
         At most 5 % errors can't be promised from 32 held-out answers, it takes at least 45: every

@@ -35,7 +35,7 @@ class SupportSet:
     index: ApproximateIndex | None = None
     """Finds the nearest examples; without one, all of them are compared."""
     weights: NDArray[np.float64] | None = None
-    """What each example counts; None if each counts 1."""
+    """The weight of each example; None if all are 1."""
     is_description: NDArray[np.bool_] | None = None
     """Which of them describe their class instead of being an example of it; None if none does."""
 
@@ -174,7 +174,7 @@ class SupportSet:
 def _joined(
     parts: Sequence[NDArray[Any] | None], sets: Sequence[SupportSet], default: Any
 ) -> NDArray[Any] | None:
-    """What two sets say of their examples; None if neither says anything."""
+    """What two sets say about their examples; None if neither says anything."""
     if all(part is None for part in parts):
         return None
     filled = [

@@ -186,7 +186,7 @@ def chosen_answer(
     """The way to answer that finds the left-out spans best, and what it found.
 
     First the ways to compare words are tried, then the best of them with other temperatures and
-    weights. The best of several is a little too good to be told. Of equally good ones it is the
+    weights. The best of several is a little optimistic. Of equally good ones it is the
     first.
     """
     if not folds:

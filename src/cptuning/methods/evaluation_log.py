@@ -83,20 +83,21 @@ class HeldOut:
 
     @property
     def quality(self) -> NDArray[np.float64]:
-        """How good each answer is: 1 if it is right, else 0; the F1 of a label set.
-
-        Label sets are given by a calibration that did not see them: that of the other folds.
-        """
+        """How good each answer is: 1 if it is right, else 0; the F1 of a label set."""
         if self.labels.ndim == 1:
             return np.asarray(self.answers == self.labels, np.float64)
+        return f1_per_row(self.cross_calibrated, self.labels)
+
+    @property
+    def cross_calibrated(self) -> IntArray:
+        """Label sets by a calibration that did not see them: that of the other folds."""
         n = len(self.labels)
         folds = stratified_folds(strata(self.labels), min(_FOLDS, n), 0) if n > 1 else np.zeros(n)
-        quality = np.empty(n)
+        given = np.empty_like(self.labels)
         for fold in np.unique(folds):
             away, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-            given = self.take(rest).calibration.given(self.scores[away])
-            quality[away] = f1_per_row(given, self.labels[away])
-        return quality
+            given[away] = self.take(rest).calibration.given(self.scores[away])
+        return given
 
     def score(self) -> Score:
         """Accuracy (of label sets, the mean F1), in which each answer counts 1, and log-loss."""

@@ -1,4 +1,4 @@
-"""What a fit leaves behind, whatever was fitted."""
+"""The result of a fit, of any kind of model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ T_co = TypeVar("T_co", bound=FittedTask, covariant=True)
 
 @dataclass(frozen=True)
 class FitResult(Generic[T_co]):
-    """What a fit leaves behind."""
+    """The result of a fit."""
 
     task: T_co
     """With the weights that were kept."""

@@ -31,7 +31,7 @@ class InstantTraining:
 
     @property
     def backbone_facts(self) -> dict[str, Any]:
-        """What records and model cards say of the backbone."""
+        """What records and model cards say about the backbone."""
         return PackedBackbone().facts
 
     @cached_property

@@ -120,7 +120,7 @@ class Student(FineTuning):
         return Distillation(module, head, self.temperature)
 
     def task(self, split: Split, log: EvaluationLog) -> "DistillationTask":
-        """The task of learning what the patterns say of the unlabelled texts."""
+        """The task of learning what the patterns say about the unlabelled texts."""
         said = LabelledExamples(self.texts, self.soft_labels.argmax(axis=1).astype(np.int64))
         return DistillationTask(self, replace(split, train=said), log)
 

@@ -76,7 +76,7 @@ class JudgedVectors:
 
 @dataclass(frozen=True)
 class RankingFit:
-    """What was kept of what the judgements taught, and what held-out queries said of it."""
+    """What was kept of what the judgements taught, and what held-out queries said about it."""
 
     tuned: TunedView | None = None
     pair: PairView | None = None

@@ -1,4 +1,4 @@
-"""What a training is made of: a backbone, settings, data, and where and how it runs."""
+"""Everything that a training needs: a backbone, settings, data, and where and how it runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class LabelledExamples:
     examples: Examples
     labels: IntArray
     weights: Weights | None = None
-    """What each example counts; None if each counts 1."""
+    """The weight of each example; None if all are 1."""
     loss_weights: Weights | None = None
     """The same in the training loss, where balanced batches may balance the classes already."""
 
@@ -110,7 +110,7 @@ class Training(Generic[S]):
 
     @property
     def backbone_facts(self) -> dict[str, Any]:
-        """What records and model cards say of the backbone."""
+        """What records and model cards say about the backbone."""
         from cptuning.backbone import describe
 
         return describe(self.backbone)

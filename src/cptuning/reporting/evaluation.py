@@ -112,7 +112,7 @@ class Evaluation:
         return 0 if support is None else overlap(self.examples, support.examples)
 
     def cautions(self) -> list[str]:
-        """What to know before trusting the metrics."""
+        """Caveats about the metrics."""
         return cautions(self.foreign_labels, self.overlap, len(self.truth))
 
     @cached_property
@@ -171,7 +171,7 @@ def _confidence(predictor: Predictor, answered: Answered) -> NDArray[np.float64]
 
 
 def cautions(foreign_labels: Mapping[Hashable, int], overlap: int, n: int) -> list[str]:
-    """What to know before trusting metrics: unknown labels, and texts that the model knows.
+    """Caveats about metrics: unknown labels, and texts that the model knows.
 
     >>> cautions({"odd": 2}, 0, 10)
     ["The model does not know the label 'odd' (2): its texts count as wrong."]

@@ -43,7 +43,7 @@ class LabelSetError:
 
 @dataclass(frozen=True)
 class LabelSetEvaluation:
-    """Texts with their true label sets, and what a model says of each label."""
+    """Texts with their true label sets, and what a model says about each label."""
 
     predictor: MultiLabelPredictor
     examples: Examples
@@ -98,7 +98,7 @@ class LabelSetEvaluation:
         return dict(Counter(label for own in self.truth for label in own if label not in known))
 
     def cautions(self) -> list[str]:
-        """What to know before trusting the metrics."""
+        """Caveats about the metrics."""
         own = overlap(self.examples, self.predictor.support.examples)
         return cautions(self.foreign_labels, own, len(self.truth))
 

@@ -41,7 +41,7 @@ class LearningCurve:
 
     @property
     def metric(self) -> str:
-        """What is measured."""
+        """The name of the metric."""
         return "micro-F1" if self.label_sets else "accuracy"
 
     @property

@@ -25,7 +25,11 @@ class Limits:
     """The maximum number of texts that wait for a model; further requests get status 429."""
     seconds: float = 30.0
     """The timeout for receiving a request, for answering it, and for sending the answer."""
+    head_seconds: float = 10.0
+    """The timeout for the headers of a request, at most ``seconds``."""
     connections: int = 900
     """The maximum number of open connections, below a process's usual limit of open files."""
+    client_connections: int = 600
+    """The maximum number of them from one address, so that no client locks the others out."""
     examples: int = 100_000
     """The maximum number of labelled examples per model."""

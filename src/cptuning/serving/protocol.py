@@ -2,6 +2,7 @@
 
 import asyncio
 from http import HTTPStatus
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -22,9 +23,11 @@ class TimeoutProtocol(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection unless there are too many."""
+        """Accept a connection unless there are too many, of all clients or of this one."""
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
+        of_client = sum(_address(other) == _address(self) for other in self.connections)
+        is_full = len(self.connections) > self.limits.connections
+        if is_full or of_client > self.limits.client_connections:
             self._reject(overloaded(1))
         else:
             self._expect_request()
@@ -61,7 +64,11 @@ class TimeoutProtocol(H11Protocol):
 
     def _expect_request(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(self.limits.seconds, self._give_up)
+            self._deadline = self.loop.call_later(self._head_seconds, self._give_up)
+
+    @property
+    def _head_seconds(self) -> float:
+        return min(self.limits.head_seconds, self.limits.seconds)
 
     def _stop_expecting(self) -> None:
         if self._deadline is not None:
@@ -72,7 +79,7 @@ class TimeoutProtocol(H11Protocol):
         self._deadline = None
         if not self._is_answering():
             self._reject(
-                ApiError(408, f"The request took longer than {self.limits.seconds:g} s to arrive.")
+                ApiError(408, f"The request took longer than {self._head_seconds:g} s to arrive.")
             )
 
     def _drop_if_not_read(self) -> None:
@@ -90,6 +97,10 @@ class TimeoutProtocol(H11Protocol):
             lines += [b"connection: close", b"", bytes(response.body)]
             self.transport.write(b"\r\n".join(lines))
         self.transport.close()
+
+
+def _address(connection: Any) -> str:
+    return connection.client[0] if connection.client else ""
 
 
 def protocol_with(limits: Limits) -> type[TimeoutProtocol]:

@@ -11,8 +11,9 @@ from typing import Any
 from safetensors import SafetensorError
 
 from cptuning.errors import CPTuningError
-from cptuning.files.atomic import restore, whole_folder
+from cptuning.files.atomic import require_writable, restore, whole_folder
 from cptuning.files.places import cached_file
+from cptuning.input_limits import LARGEST_MODEL
 from cptuning.storage.schema import FACTS_FILE, FORMAT, TAGGER, ModelFacts
 
 _MOST_FILES = 1000
@@ -20,7 +21,7 @@ _MOST_FACTS_BYTES = 16_000_000
 
 
 def read_facts(folder: Path) -> ModelFacts:
-    """What the folder of a classifier says of it, without loading it.
+    """What the folder of a classifier says about it, without loading it.
 
     >>> read_facts(Path("no-such-folder"))
     Traceback (most recent call last):
@@ -44,7 +45,7 @@ def is_tagger(folder: Path) -> bool:
 
 @contextmanager
 def damage_named(folder: Path) -> Iterator[None]:
-    """Inside, an error in what a folder says of its model names the file."""
+    """Inside, an error in what a folder says about its model names the file."""
     try:
         yield
     except (OSError, ValueError, RecursionError) as error:
@@ -55,7 +56,7 @@ def damage_named(folder: Path) -> Iterator[None]:
 
 
 def stored_facts(folder: Path) -> dict[str, Any]:
-    """What a model folder says of itself, of whatever kind it is, in a format that is known."""
+    """What a model folder says about itself, of whatever kind it is, in a format that is known."""
     path = folder / FACTS_FILE
     try:
         restore(_place(folder))
@@ -91,13 +92,13 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refuse_strange_files(folder: Path) -> None:
-    """A model folder may come from a stranger: only its own plain files are ever opened."""
-    count = 0
+    """A model folder may be untrusted: only its own plain files are ever opened."""
+    count, size, most = 0, 0, LARGEST_MODEL.value()
     for parent, folders, names in os.walk(folder, followlinks=False):
         for name in (*folders, *names):
             path = Path(parent, name)
-            mode = cached_file(path, folder).lstat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            found = cached_file(path, folder).lstat()
+            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
                 raise CPTuningError(
                     f"The model folder {folder} holds {path.name!r}, which is neither a file nor a "
                     "folder: a model has no links, pipes or devices in it."
@@ -105,6 +106,12 @@ def _refuse_strange_files(folder: Path) -> None:
             count += 1
             if count > _MOST_FILES:
                 raise CPTuningError(f"The model folder {folder} holds more than {count} files.")
+            size += found.st_size
+            if size > most:
+                raise CPTuningError(
+                    f"The model folder {folder} holds more than {most} bytes: set "
+                    f"{LARGEST_MODEL.variable} to more if they are all its own."
+                )
 
 
 @contextmanager
@@ -131,10 +138,7 @@ def check_place(folder: Path) -> None:
         _require_free(folder)
         place = _place(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
-        restore(place)
-        probe = place.with_name(f".{place.name[:40]}.{os.getpid()}.probe")
-        probe.mkdir()
-        probe.rmdir()
+        require_writable(place)
     except OSError as error:
         raise CPTuningError(f"{folder.absolute()} can't be written: {error.strerror}.") from error
 

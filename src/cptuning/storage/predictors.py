@@ -57,7 +57,7 @@ TOKENIZER = "tokenizer.json"
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that answers, and what its folder says of it."""
+    """A model that answers, and what its folder says about it."""
 
     facts: ModelFacts
     predictor: Predictor
@@ -124,7 +124,7 @@ def load_predictor(folder: str | Path, device: str = "auto") -> Predictor:
 def load_model(
     name: str | Path, device: str = "auto", *, trainable: bool = False, revision: str | None = None
 ) -> LoadedModel:
-    """The predictor in a folder, or of an id on the hub, and what the folder says of it.
+    """The predictor in a folder, or of an id on the hub, and what the folder says about it.
 
     A ``trainable`` one has a model of torch, if torch is installed.
     """

@@ -148,7 +148,7 @@ class LabelSetFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model folder says of its model."""
+    """What a model folder says about its model."""
 
     method: str
     label_space: LabelSpace

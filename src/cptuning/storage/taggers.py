@@ -42,7 +42,7 @@ _VECTORS = "words.safetensors"
 
 @dataclass(frozen=True)
 class TaggerFacts:
-    """What the folder of a tagger says of it."""
+    """What the folder of a tagger says about it."""
 
     types: tuple[str, ...]
     parameters: dict[str, Any]
@@ -121,7 +121,7 @@ class TaggerFacts:
 
 
 def read_tagger_facts(folder: Path) -> TaggerFacts:
-    """What the folder of a tagger says of it, without loading it."""
+    """What the folder of a tagger says about it, without loading it."""
     stored = stored_facts(folder)
     with damage_named(folder):
         if stored.get("method") != TAGGER:
@@ -155,7 +155,7 @@ def write_tagger(facts: TaggerFacts, predictor: TagPredictor, place: Path) -> No
 
 
 def load_tagger(folder: Path, device: str = "auto") -> tuple[TaggerFacts, TagPredictor]:
-    """A tagger that was saved to, or exported to, a folder, and what the folder says of it."""
+    """A tagger that was saved to, or exported to, a folder, and what the folder says about it."""
     facts = read_tagger_facts(folder)
     with unusable_named(folder):
         layout = read_layout(folder, facts.layout)

@@ -1,4 +1,4 @@
-"""Whether a stranger's tokenizer can be run: what it would do to a text is bounded."""
+"""Whether an untrusted tokenizer can be run: what it does to a text is bounded."""
 
 import json
 from base64 import b64decode

@@ -1,4 +1,4 @@
-"""What watches a run: a progress bar, a logger, a user's own object."""
+"""Callbacks that follow a run: a progress bar, a logger, a user's own object."""
 
 from typing import TYPE_CHECKING
 

@@ -137,7 +137,7 @@ class _Run:
 
     @contextmanager
     def watched(self, stage: str, last: int) -> Iterator[None]:
-        """Inside, callbacks are told, signals wait for a checkpoint, and random draws are ours."""
+        """Notify callbacks, let signals wait for a checkpoint, and make draws repeatable."""
         device, keeper = self.processes.device, self.checkpointer
         for callback in self.callbacks:
             callback.on_start(stage, self.start, last)

@@ -5,7 +5,7 @@ from typing import Any
 import gradio as gr
 
 from cptuning.app import views
-from cptuning.app.components import heading, html_block
+from cptuning.app.components import heading, html_block, labels_update
 from cptuning.app.editor import ExampleEditor
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
@@ -31,7 +31,7 @@ def build(wiring: PageWiring, editor: ExampleEditor) -> None:
             heading("Not right?")
             right = gr.Dropdown(
                 label="The right label",
-                info="Choose one, or type the name of a new class.",
+                info="Choose it, or type a new one and press Enter.",
                 allow_custom_value=True,
                 elem_id="right-label",
             )
@@ -41,14 +41,14 @@ def build(wiring: PageWiring, editor: ExampleEditor) -> None:
             with gr.Accordion("Add a class", open=False, elem_id="new-class"):
                 name = gr.Textbox(label="Its name", elem_id="class-name")
                 texts = gr.Textbox(
-                    label="Some texts of this class, one per line",
+                    label="Some texts of it, one per line",
                     info="For a pair, put a tab or | between the two texts.",
                     lines=4,
                     elem_id="class-texts",
                 )
                 add = gr.Button("Add the class", elem_id="add-class")
     wiring.bind(second, lambda session: gr.update(visible=session.is_pair))
-    wiring.bind(right, lambda session: gr.update(choices=session.labels))
+    wiring.bind(right, labels_update)
     for trigger in (ask.click, first.submit, second.submit):
         wiring.on(trigger, _ask, [first, second], [answer, asked, learned])
     wiring.on(teach.click, _teach, [asked, right], [answer, right, learned])
@@ -61,12 +61,13 @@ def _ask(session: Session, first: str, second: str) -> tuple[str, Any, str]:
     return views.answer_view(answer), answer.text, ""
 
 
-def _teach(session: Session, asked: Any, label: str | None) -> tuple[str, Any, str]:
+def _teach(session: Session, asked: Any, label: Any) -> tuple[str, Any, str]:
     if asked is None:
         raise CPTuningError("Classify a text first.")
-    name = (label or "").strip()
-    session.teach(asked, name)
-    return _answer(session, asked), gr.update(value=None), views.learned_view(session, name)
+    session.teach(asked, label or "")
+    empty: list[str] | None = [] if session.several else None
+    said = views.learned_view(session, label or "")
+    return _answer(session, asked), gr.update(value=empty), said
 
 
 def _add_class(session: Session, name: str, texts: str, asked: Any) -> tuple[str, str, Any, str]:

@@ -38,6 +38,9 @@ def build(wiring: PageWiring, editor: ExampleEditor) -> None:
             )
             add = gr.Button("Add these lines", variant="primary", elem_id="add")
             wrong = html_block(elem_id="lines-problem")
+            several = gr.Checkbox(
+                label="A text may have several labels, joined by ;", elem_id="several"
+            )
             upload = TableUpload(
                 "Or a table", name="examples-file", action="Add these rows", with_labels=True
             )
@@ -60,12 +63,14 @@ def build(wiring: PageWiring, editor: ExampleEditor) -> None:
                 undo = gr.Button("Undo", visible=False, elem_id="undo-last")
                 clear = gr.Button("Start over", visible=False, elem_id="clear")
     listed = editor.block(elem_id="examples")
-    wiring.bind(counted, lambda session: views.check_view(session.check()))
+    wiring.bind(several, lambda session: gr.update(value=session.several))
+    wiring.bind(counted, lambda session: views.check_view(session.check(), session.several))
     wiring.bind(instant, views.instant_view)
     wiring.bind(listed, lambda session: views.examples_view(session.examples))
     wiring.bind(undo, lambda session: gr.update(visible=bool(session.done)))
     wiring.bind(tidy, lambda session: gr.update(visible=session.check().repeated > 0))
     wiring.bind(clear, lambda session: gr.update(visible=bool(session.examples)))
+    wiring.on(several.input, Session.allow_several, [several])
     wiring.on(add.click, _add_lines, [lines], [lines, wrong])
     upload.connect(wiring, _add_file)
     for button, name in zip((messages, questions), SAMPLES, strict=True):
@@ -78,7 +83,7 @@ def build(wiring: PageWiring, editor: ExampleEditor) -> None:
 
 def _add_lines(session: Session, lines: str) -> tuple[Any, str]:
     try:
-        session.add(parse_pasted(lines))
+        session.add(parse_pasted(lines, session.several))
     except CPTuningError as error:
         return gr.skip(), views.note(str(error), "warn")
     return "", ""

@@ -7,11 +7,13 @@ from typing import Any
 
 import gradio as gr
 
-from cptuning.app import span_views, views
+from cptuning.app import downloads, span_views, views
 from cptuning.app.components import heading, html_block
 from cptuning.app.page import PageWiring
 from cptuning.app.session import Session
+from cptuning.app.table_upload import TableUpload
 from cptuning.app.tabs.train_tab import AT_ONCE, STOPPING, running
+from cptuning.app.user_examples import TableColumns
 from cptuning.errors import CPTuningError
 
 _ABOUT = (
@@ -75,7 +77,10 @@ def build(wiring: PageWiring) -> None:
             answer = html_block(
                 views.note("Type a text to see its spans here."), elem_id="spans-found"
             )
-    heading("Download")
+    heading("Use it")
+    table = TableUpload("A table with texts", name="to-mark", action="Find spans in this table")
+    rows = html_block(elem_id="marked-rows")
+    with_spans = gr.File(label="With spans", visible=False, elem_id="with-spans")
     with gr.Row():
         model = gr.Button("Create the tagger's file", elem_id="make-tagger")
         marked = gr.Button("Create a file of the marked texts", elem_id="make-marked")
@@ -104,6 +109,7 @@ def build(wiring: PageWiring) -> None:
     wiring.on(cancel.click, _cancel, outputs=[progress, cancel], show_progress="hidden")
     for trigger in (ask.click, asked.submit):
         wiring.on(trigger, _ask, [asked], [answer])
+    table.connect(wiring, _in_table, results=[rows, with_spans])
     wiring.on(model.click, _take_model, outputs=[taken])
     wiring.on(marked.click, _take_marked, outputs=[taken])
 
@@ -171,6 +177,11 @@ def _cancel(session: Session) -> tuple[Any, ...]:
 
 def _ask(session: Session, text: str) -> str:
     return span_views.found_view(*session.spans.found(text), session.spans.types)
+
+
+def _in_table(session: Session, path: str, columns: TableColumns) -> tuple[str, Any]:
+    target, rows = downloads.spans_file(session, path, columns)
+    return views.rows_view(rows), gr.update(value=str(target), visible=True)
 
 
 def _take_model(session: Session) -> Any:
