@@ -85,6 +85,8 @@ def _found(
         "answer": vars(tagger.predictor_.answer).copy(),
         "held_out_f1": round(tagger.held_out_score_ or 0.0, 4),
         "kept": tagger.training_["kept"],
+        "instant_f1": tagger.training_["instant_f1"],
+        "trained_f1": tagger.training_.get("trained_f1"),
         "depth": tagger.settings_.depth,
     }
     return found, facts
