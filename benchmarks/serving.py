@@ -176,7 +176,7 @@ def server(model: Path, *options: object) -> Iterator[int]:
     """Run a server in a process of its own; give its port."""
     words = ["serve", model, "--port", 0, *options]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from cptuning.cli import main; main()", *map(str, words)],
+        [sys.executable, "-m", "cptuning", *map(str, words)],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -63,7 +63,7 @@ SCENARIOS = {
     ),
     "rank fit over an old model": Scenario(
         ("rank", "fit", "documents.csv", "--output", "model", "--quiet"),
-        before=[("rank", "fit", "train.csv", "--id", "text", "--output", "model", "--quiet")],
+        before=[("rank", "fit", "others.csv", "--output", "model", "--quiet")],
     ),
     "rank search": Scenario(
         ("rank", "search", "model", "--queries", "documents.csv", "--output", "found.run"),
@@ -99,7 +99,8 @@ def write_tables(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join(["text,label", *lines]) + "\n")
     (folder / "new.csv").write_text("\n".join(["text", *TEXTS * 100]) + "\n")
     documents = [f'{number},"{text}"' for number, text in enumerate(TEXTS)]
-    (folder / "documents.csv").write_text("\n".join(["id,text", *documents]) + "\n")
+    for name, rows_of in (("documents", documents), ("others", documents[1:])):
+        (folder / f"{name}.csv").write_text("\n".join(["id,text", *rows_of]) + "\n")
     tagged = "\n\n".join("\n".join(map(_tagged, text.split())) for text in TEXTS)
     (folder / "tagged.conll").write_text(tagged + "\n")
 
