@@ -396,7 +396,8 @@ def main() -> None:
         sys.path.insert(0, str(ROOT))
         from tests.last_runs import record
 
-        command = f"python benchmarks/serving.py --minutes {chosen.minutes:g}"
+        given = f"--minutes {chosen.minutes:g} --seconds {chosen.seconds:g}"
+        command = f"python benchmarks/serving.py {given} --clients {chosen.clients}"
         record("load", command, findings.lines)
     sys.exit(0 if findings.are_good else 1)
 

@@ -82,6 +82,8 @@ def test_links_and_anchors_within_the_site_lead_somewhere(documents):
 def test_a_page_loads_nothing_from_other_servers(documents):
     loaded = {address for document in documents.values() for address in document.loaded}
     assert [address for address in loaded if urlsplit(address).netloc] == []
+    # The theme's script asks GitHub for stars where a link to the repository is marked so.
+    assert not any('data-md-component="source"' in page.read_text("utf-8") for page in documents)
 
 
 def test_every_page_of_the_folder_is_in_the_navigation(site, documents):
@@ -98,6 +100,12 @@ def test_markdown_is_rendered(site):
         prose = re.sub(r"<(pre|code|script)\b.*?</\1>", "", text, flags=re.DOTALL)
         assert not re.search(r"\|---|^(- |\d+\. )|\$\$|\\frac", prose, re.MULTILINE), page.parent
     assert "<math" in (site / "method" / "index.html").read_text("utf-8")
+
+
+def test_the_list_of_commands_is_not_cut_off(site):
+    page = (site / "reference" / "commands" / "index.html").read_text("utf-8")
+    assert "Suggest which texts to label next: uncertain ones that differ from each other." in page
+    assert not re.search(r"\.\.\.\s*</(p|li)>", page)
 
 
 def test_the_reference_has_every_public_name_parameter_and_command(site, documents):

@@ -160,7 +160,9 @@ def report(all_records: Iterable[Job]) -> str:
         "its out-of-scope queries. The first four columns are means over the sets. Seconds are CPU "
         "seconds of one thread, after everything is imported; a frozen encoder's are those of "
         "embedding (bfloat16, batches of 32) and of the regression, and our own contain loading "
-        f"the backbone; runs on a GPU have none. Measured on: {machines}.",
+        "the backbone; runs on a GPU have none. Our own read the first 128 tokens of a text "
+        '(`long_texts="truncate"`), which only matters for 20Newsgroups, where whole texts are '
+        f"[better](../docs/long-texts.md). Measured on: {machines}.",
         *_notes(found),
     ]
     for shots in SHOTS:

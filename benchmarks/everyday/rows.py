@@ -25,6 +25,9 @@ from cptuning.experiments.run_keys import key_of
 
 T = TypeVar("T")
 
+# Only 20Newsgroups has many texts that are longer: benchmarks/long_texts.py reads them in windows.
+READING: dict[str, Any] = {"long_texts": "truncate"}
+
 ENCODERS = ("minilm", "gte-small")
 EMBEDDED = "embedded"
 
@@ -257,9 +260,11 @@ def setfit(data: TaskData, folder: Path | None, seed: int) -> Outcome:
 
 
 def ours(data: TaskData, preset: str, backbone: str, seed: int) -> Outcome:
-    """CPTuningClassifier with a preset, and otherwise as it comes."""
+    """CPTuningClassifier with a preset, which reads the beginning of a long text."""
     _import_for(backbone)
-    classifier = CPTuningClassifier(backbone, preset=preset, random_state=seed, verbose=False)
+    classifier = CPTuningClassifier(
+        backbone, preset=preset, random_state=seed, verbose=False, **READING
+    )
     _, fit_seconds = timed(lambda: classifier.fit(data.train.examples, data.train.labels))
     answers, seconds = timed(lambda: classifier.predict(data.test.examples))
     inside = outside = None
@@ -301,7 +306,7 @@ def _parameters() -> tuple[str, ...]:
 
 def _settings_key(preset: str, data: TaskData, *, pooled: bool) -> str:
     """The preset and a hash of its settings: other ones later make another run."""
-    classifier = CPTuningClassifier(preset=preset)
+    classifier = CPTuningClassifier(preset=preset, **READING)
     classes = len(set(data.train.labels))
     settings = classifier.settings_for(data.train.examples, classes, pooled=pooled)
     how = {"validation": classifier.validation, "folds": classifier.folds}

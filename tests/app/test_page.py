@@ -295,6 +295,8 @@ class TestReview:
         box = page.locator("#editor").bounding_box()
         assert box["width"] >= 390
         assert abs(box["y"] + box["height"] - 800) < 2
+        dot = page.locator("#map circle").last.bounding_box()
+        assert 0 < dot["y"] < box["y"]  # What was picked stays in sight.
         page.keyboard.press("Escape")
         expect(page.locator("#editor")).not_to_be_visible()
 
@@ -358,6 +360,9 @@ class TestWhileATrainingIsUnderWay:
         may_end.set()
         expect(said).to_have_count(0)
         expect(page.locator("#accuracy .headline")).not_to_contain_text("without training")
+        expect(page.locator("#accuracy")).to_contain_text(
+            re.compile(r"Training (helped|did not help): \d+ % before, \d+ % after it")
+        )
         expect(page.locator("#map circle")).to_have_count(8)
         expect(page.locator("#confusion svg")).to_be_visible()
         page.locator("#map [role=option]", has_text=BAD[0]).click()

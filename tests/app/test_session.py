@@ -32,6 +32,11 @@ class TestTraining:
         assert session.is_trained
         assert session.changes == 0
         assert len(session.review.answers) == len(FILMS)
+        history = session.classifier.history_
+        kept = history.scores[history.best_step]
+        assert session.gain == (history.scores[0].accuracy, kept.accuracy)
+        session.clear()
+        assert session.gain is None
 
     def test_a_sentence_encoder_is_trained_reviewed_and_taught_too(self, tmp_path):
         encoder = save_sentence_encoder(tmp_path / "encoder")

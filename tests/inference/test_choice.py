@@ -112,6 +112,42 @@ def test_of_equally_good_candidates_the_first_is_chosen(factor):
     assert LeaveOneOut(analyses([worse, rows, factor * rows], labels)).candidate == 1
 
 
+def clearly_worse(rows, best, labels):
+    """Whether the best losses of one embedding are above those of another, beyond chance."""
+    own, others = (
+        min((judged_by_refits(x, labels, s)[1] for s in SHRINKAGES), key=np.mean)
+        for x in (rows, best)
+    )
+    return np.mean(own - others) > np.std(own - others, ddof=1) / len(own) ** 0.5
+
+
+@pytest.mark.parametrize("signal", [0, 0.4, 0.9, 1.2])
+def test_a_preferred_candidate_is_left_only_for_a_clearly_better_one(signal):
+    labels = np.arange(24) % 3
+    preferred, best = (embeddings(labels, 10, s, [1, i]) for i, s in enumerate([signal, 1.2]))
+    candidates = analyses([preferred, best], labels)
+    assert candidates[1].least_loss < candidates[0].least_loss  # It alone decides otherwise.
+    assert LeaveOneOut(candidates).candidate == 1
+    is_worse = clearly_worse(preferred, best, labels)
+    assert is_worse == (signal in (0, 0.4))
+    assert LeaveOneOut(candidates, preferred=1).candidate == int(is_worse)
+
+
+def test_of_preferred_groups_the_best_candidate_of_the_first_good_one_is_chosen():
+    labels = np.arange(24) % 3
+    noise, good, best = (embeddings(labels, 10, s, [1, i]) for i, s in enumerate([0, 0.9, 1.2]))
+    groups = analyses([noise, noise, noise, good, noise, best], labels)
+    assert LeaveOneOut(groups, group_size=2).candidate == 5
+    assert LeaveOneOut(groups, group_size=2, preferred=1).candidate == 5
+    assert LeaveOneOut(groups, group_size=2, preferred=2).candidate == 3
+
+
+def test_without_answers_the_first_preferred_candidate_is_chosen():
+    labels = np.arange(3)
+    candidates = analyses([embeddings(labels, 4, 1, i) for i in range(4)], labels)
+    assert LeaveOneOut(candidates, group_size=2, preferred=2).candidate == 0
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_single_candidate_has_the_shrinkage_of_its_analysis(seed):
     labels = np.arange(24) % 3

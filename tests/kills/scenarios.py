@@ -72,7 +72,7 @@ SCENARIOS = {
     ),
     "tag fit": Scenario(("tag", "fit", "tagged.conll", "--output", "model", *INSTANT)),
     "tag predict": Scenario(
-        ("tag", "predict", "model", "new.csv", "--output", "spans.jsonl"),
+        ("tag", "predict", "model", "new.txt", "--output", "spans.jsonl"),
         before=[("tag", "fit", "tagged.conll", "--output", "model", *INSTANT)],
         result="spans.jsonl",
     ),
@@ -98,6 +98,7 @@ def write_tables(folder: Path) -> None:
         lines = [f'"{text}",{label}' for text, label in table]
         (folder / f"{name}.csv").write_text("\n".join(["text,label", *lines]) + "\n")
     (folder / "new.csv").write_text("\n".join(["text", *TEXTS * 100]) + "\n")
+    (folder / "new.txt").write_text("\n".join(TEXTS) + "\n")
     documents = [f'{number},"{text}"' for number, text in enumerate(TEXTS)]
     for name, rows_of in (("documents", documents), ("others", documents[1:])):
         (folder / f"{name}.csv").write_text("\n".join(["id,text", *rows_of]) + "\n")

@@ -110,3 +110,11 @@ def test_a_setting_of_the_wrong_kind_is_refused_in_one_sentence(change, sentence
 def test_numpys_numbers_are_numbers():
     changed = settings_for("default", pair=False, steps=np.int64(3), margin=np.float32(0.5))
     assert (changed.steps, changed.margin) == (3, 0.5)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_our_own_presets_read_single_texts_to_their_end(preset):
+    own = preset in ("default", "instant")
+    assert settings_for(preset, pair=False).long_texts == ("windows" if own else "truncate")
+    assert settings_for(preset, pair=False, pooled=True).windows == (32 if own else 1)
+    assert settings_for(preset, pair=True).long_texts == "truncate"

@@ -1,6 +1,7 @@
 """Where the sources can be mutated, by the operators of cosmic-ray, and how a mutant reads."""
 
 import difflib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -61,7 +62,9 @@ def _number(*of: object) -> bytes:
 
 def _is_python(code: str) -> bool:
     try:
-        compile(code, "mutant", "exec")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Such as of "is" with a number.
+            compile(code, "mutant", "exec")
     except SyntaxError:  # cosmic-ray takes the stars of **options for a power.
         return False
     return True

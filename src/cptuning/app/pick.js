@@ -24,6 +24,9 @@ function pick(place, x, y) {
   const tip = element.querySelector(".tip");
   if (tip) tip.hidden = true;
   placeCard(x, y);
+  // On a phone the card is a sheet over the lower half: what was picked moves above it.
+  const isPhone = window.matchMedia("(max-width: 700px)").matches;
+  if (isPhone && y > window.innerHeight / 2) window.scrollBy(0, y - window.innerHeight / 4);
   const option = options().find((o) => o.dataset.place === place);
   const list = option?.closest(".list");
   if (list) list.scrollTop = option.offsetTop - list.clientHeight / 3;

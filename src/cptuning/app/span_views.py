@@ -133,9 +133,11 @@ def learned_view(work: SpanWorkspace) -> str:
     held_out = work.tagger.held_out_
     if f1 is not None and held_out is not None:
         low, high = SpanScores(held_out.truth, held_out.found).interval
+        # Resampling can't tell how uncertain answers are if none of them is wrong.
+        interval = f"95 % interval {100 * low:.0f} to {100 * high:.0f} %." if low < high else ""
         said = (
             f"<p class='headline'>{100 * f1:.0f} % F1 in texts that were left out</p>"
-            f"<p class='muted'>95 % interval {100 * low:.0f} to {100 * high:.0f} %.</p>{said}"
+            f"<p class='muted'>{interval}</p>{said}"
             "<p class='muted'>A span counts if its type, its beginning and its end are right. "
             "How to answer was chosen by the same texts, so it is a little too good.</p>"
         )

@@ -185,7 +185,8 @@ def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, An
     """What all points of a cell's grid have in common.
 
     Dev chooses the step by the same rule for every method, as in the paper: a preset's own would
-    favour those that have one. For the same reason no model without training takes part.
+    favour those that have one. For the same reason no model without training takes part, and
+    every method reads the beginning of a long text.
     """
     fixed: dict[str, Any] = {"preset": grid.preset, "selection": "best"}
     parameters = classifier_class(row.method).parameter_names()
@@ -193,6 +194,8 @@ def _fixed(request: Request, row: Row, dataset: str, grid: Grid) -> dict[str, An
         fixed["task"] = dataset
     if "instant_first" in parameters:
         fixed["instant_first"] = False
+    if "long_texts" in parameters:
+        fixed["long_texts"] = "truncate"
     if request.steps is not None:
         fixed |= {"steps": request.steps, "evaluate_every": max(1, request.steps // 10)}
     return fixed | row.changes

@@ -8,7 +8,7 @@ import numpy as np
 from cptuning.data import strata, stratified_folds, stratified_sample
 from cptuning.inference.closed_form import DiscriminantAnalysis, Flags, Floats
 from cptuning.inference.label_regression import LabelRegression
-from cptuning.inference.leave_one_out import MOST_ANSWERS
+from cptuning.inference.leave_one_out import MOST_ANSWERS, nearly_best
 
 if TYPE_CHECKING:
     from cptuning.inference.scoring import Scores
@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 SENTENCE_WEIGHTS = (1.0, 2.0, 0.5, 4.0)
 """What the weight of the sentence view is chosen from, the preferred one first."""
 
-DESCRIPTION_WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""What the weight of labels' descriptions is chosen from, the preferred one first."""
+DESCRIPTION_WEIGHTS = (2.0, 4.0, 0.0, 0.5, 1.0)
+"""What the weight of labels' descriptions is chosen from."""
+
+PREFERRED_WEIGHTS = 2
+"""So many of the first ones are preferred to a better one that is not clearly better.
+
+A handful of examples can't tell weights apart, and these are the best on most sets.
+"""
 
 Analysis = DiscriminantAnalysis | LabelRegression
 
@@ -32,7 +38,11 @@ class LeaveOneOut:
 
     The candidates are analyses of different embeddings of the same rows, the preferred one first.
     The one with the least log-loss is chosen, each judged by its leave-one-out answers at its best
-    shrinkage and temperature; of equally good ones, the first.
+    shrinkage and temperature; of equally good ones, the first. With some ``preferred`` groups it is
+    the best candidate of the first of them that has one within a standard error of the best of all,
+    in its log-loss and in its errors, if there is one: what few answers can't tell apart is not
+    left to chance. A group are as many candidates as ``group_size`` says, which stand together; the
+    preferred ones are the first.
 
     The least of several losses is optimistic, even if no candidate is better than the
     others. So a row is answered by the choice of a fit without it. It would not do to leave out
@@ -45,9 +55,12 @@ class LeaveOneOut:
     1
     """
 
-    def __init__(self, analyses: "Sequence[Analysis]") -> None:
+    def __init__(
+        self, analyses: "Sequence[Analysis]", *, group_size: int = 1, preferred: int = 0
+    ) -> None:
         self._analyses = analyses
-        self.candidate, self.shrinkage = _choice(analyses)
+        self._groups = group_size, preferred
+        self.candidate, self.shrinkage = _choice(analyses, *self._groups)
 
     @property
     def rows(self) -> "IntArray":
@@ -66,7 +79,7 @@ class LeaveOneOut:
         candidates, shrinkages = np.full(n, self.candidate), np.full(n, self.shrinkage)
         for away, rest in self._folds():
             parts = [analysis.restricted(rest) for analysis in self._analyses]
-            candidates[away], shrinkages[away] = _choice(parts)
+            candidates[away], shrinkages[away] = _choice(parts, *self._groups)
         candidates, shrinkages = candidates[self.rows], shrinkages[self.rows]
         scores = np.empty((len(self.rows), self._analyses[0].n_classes))
         final = self._temperature(self.candidate, self.shrinkage)
@@ -105,11 +118,24 @@ def analysis_of(
     return DiscriminantAnalysis(embeddings, labels, weights, is_description)
 
 
-def _choice(analyses: Sequence[Analysis]) -> tuple[int, float]:
-    """The number and the shrinkage of the best analysis."""
+def _choice(analyses: Sequence[Analysis], group_size: int, preferred: int) -> tuple[int, float]:
+    """The number and the shrinkage of the analysis that is chosen."""
     losses = np.array([analysis.least_loss for analysis in analyses])
-    candidate = int((losses <= losses.min() + _SAME_LOSS).argmax())
+    numbers = [
+        start + _first_of_the_least(losses[start : start + group_size])
+        for start in range(0, group_size * preferred, group_size)
+    ]
+    numbers.append(_first_of_the_least(losses))
+    candidate = numbers[-1]
+    if preferred and len(analyses[0].left_out):
+        good = np.flatnonzero(nearly_best([analyses[number].best for number in numbers]))
+        candidate = numbers[good[0]] if len(good) else candidate
     return candidate, analyses[candidate].shrinkage
+
+
+def _first_of_the_least(losses: "Floats") -> int:
+    """The first of those that are equally good, up to rounding."""
+    return int((losses <= losses.min() + _SAME_LOSS).argmax())
 
 
 def choice_of_weights(
@@ -117,11 +143,15 @@ def choice_of_weights(
     labels: "IntArray",
     weights: "Sequence[Floats | None]" = (None,),
     is_description: "Flags | None" = None,
+    preferred: int = 0,
 ) -> LeaveOneOut:
     """The choice, by leave-one-out, among embeddings of the same rows and weights of these rows.
 
-    The candidates are every embedding with the first weights, then with the next ones.
+    The candidates are every embedding with the first weights, then with the next ones. Some of the
+    first weights may be ``preferred`` to others that are not better by more than a standard error.
     """
     return LeaveOneOut(
-        [analysis_of(one, labels, w, is_description) for w in weights for one in embeddings]
+        [analysis_of(one, labels, w, is_description) for w in weights for one in embeddings],
+        group_size=len(embeddings),
+        preferred=preferred,
     )

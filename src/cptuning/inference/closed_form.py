@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -155,18 +156,21 @@ class DiscriminantAnalysis:
         return strongest_equal(self.trials)
 
     @property
+    def best(self) -> Trial:
+        """The trial with the least mean log-loss."""
+        return min(self.trials.values(), key=attrgetter("mean_loss"))
+
+    @property
     def least_loss(self) -> float:
         """The mean log-loss of the best leave-one-out answers; 0 if nothing can be left out."""
-        if len(self.left_out) == 0:
-            return 0.0
-        return min(trial.mean_loss for trial in self.trials.values())
+        return self.best.mean_loss if len(self.left_out) else 0.0
 
     @cached_property
     def trials(self) -> dict[float, Trial]:
         """How well each shrinkage answers rows that are left out."""
         rows = self.left_out
         if len(rows) == 0:
-            return dict.fromkeys(SHRINKAGES, Trial(1.0, np.empty(0), np.empty(0)))
+            return dict.fromkeys(SHRINKAGES, Trial(1.0, *[np.empty(0)] * 3))
         rows = rows[stratified_sample(self.labels[rows], MOST_ANSWERS, seed=0)]
         parts = [self._projected(rows[part]) for part in _blocks(len(rows))]
         trials, labels, weights = {}, self.labels[rows], self.weights[rows]
@@ -174,7 +178,8 @@ class DiscriminantAnalysis:
             scores = self._left_out_scores(parts, shrinkage)
             temperature = fit_temperature(scores, labels, weights)
             losses = log_losses(scores, labels, temperature)
-            trials[shrinkage] = Trial(temperature, losses, weights)
+            errors = (scores.argmax(axis=1) != labels).astype(np.float64)
+            trials[shrinkage] = Trial(temperature, losses, errors, weights)
         return trials
 
     def restricted(self, rows: "IntArray") -> "DiscriminantAnalysis":

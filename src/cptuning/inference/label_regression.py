@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,11 +118,14 @@ class LabelRegression:
         return strongest_equal(self.trials)
 
     @property
+    def best(self) -> LabelTrial:
+        """The trial with the least mean log-loss."""
+        return min(self.trials.values(), key=attrgetter("mean_loss"))
+
+    @property
     def least_loss(self) -> float:
         """The mean log-loss of the best leave-one-out answers; 0 if nothing can be left out."""
-        if len(self.left_out) == 0:
-            return 0.0
-        return min(trial.mean_loss for trial in self.trials.values())
+        return self.best.mean_loss if len(self.left_out) else 0.0
 
     @cached_property
     def trials(self) -> dict[float, LabelTrial]:
@@ -134,7 +138,10 @@ class LabelRegression:
             scores = self.leave_one_out(penalty, rows)
             calibration = LabelCalibration.fit(scores, labels, weights)
             losses = calibration.log_losses(scores, labels)
-            trials[penalty] = LabelTrial(calibration.temperature, losses, weights, calibration)
+            errors = (calibration.given(scores) != labels).any(axis=1).astype(np.float64)
+            trials[penalty] = LabelTrial(
+                calibration.temperature, losses, errors, weights, calibration
+            )
         return trials
 
     @property

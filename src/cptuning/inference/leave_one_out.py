@@ -1,6 +1,6 @@
 """The choice of a strength of regularisation by leave-one-out answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,8 @@ class Trial:
 
     temperature: float
     losses: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    """1 where the answer is wrong, else 0."""
     weights: NDArray[np.float64]
     """What each answer counts."""
 
@@ -35,17 +37,42 @@ def strongest_equal(trials: Mapping[float, Trial]) -> float:
 
     The strongest comes first, and a few examples can't tell less regularisation from chance.
 
-    >>> weights = np.ones(4)
-    >>> strong = Trial(1.0, np.array([0.5, 0.6, 0.5, 0.6]), weights)
-    >>> weak = Trial(1.0, np.array([0.6, 0.4, 0.6, 0.5]), weights)
+    >>> weights, right = np.ones(4), np.zeros(4)
+    >>> strong = Trial(1.0, np.array([0.5, 0.6, 0.5, 0.6]), right, weights)
+    >>> weak = Trial(1.0, np.array([0.6, 0.4, 0.6, 0.5]), right, weights)
     >>> strongest_equal({1.0: strong, 0.1: weak})
     1.0
     """
     losses = np.stack([trial.losses for trial in trials.values()])
     weights = next(iter(trials.values())).weights
-    excess = losses - losses[np.average(losses, axis=1, weights=weights).argmin()]
+    return list(trials)[int(nearly_least(losses, weights).argmax())]
+
+
+def nearly_best(trials: Sequence[Trial]) -> NDArray[np.bool_]:
+    """Which trials are within a standard error of the best one, in log-loss and in errors.
+
+    They are answers to the same rows. A temperature makes the loss of wrong answers small, but does
+    not make them right.
+    """
+    losses, errors = (
+        np.stack(values)
+        for values in zip(*((trial.losses, trial.errors) for trial in trials), strict=True)
+    )
+    weights = trials[0].weights
+    return nearly_least(losses, weights) & nearly_least(errors, weights)
+
+
+def nearly_least(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows have a mean within a standard error of the least one.
+
+    The columns are answers, with what each counts. The error is that of the difference.
+
+    >>> nearly_least(np.array([[1.0, 1.0], [0.9, 1.0], [2.0, 2.1]]), np.ones(2)).tolist()
+    [True, True, False]
+    """
+    excess = values - values[np.average(values, axis=1, weights=weights).argmin()]
     means = np.average(excess, axis=1, weights=weights)
     squares = (weights * (excess - means[:, None]) ** 2).sum(axis=1)
     n = weights.sum()
     errors = np.sqrt(squares / max(n - 1, _NO_WEIGHT)) / np.sqrt(n)
-    return list(trials)[int((means <= errors + _SAME_LOSS).argmax())]
+    return np.asarray(means <= errors + _SAME_LOSS)

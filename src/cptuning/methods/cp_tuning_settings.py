@@ -88,8 +88,8 @@ class CPTuningSettings(TrainingSettings):
     )
     description_weight: float | None = setting(
         "The weight of a label's description relative to an example, for a class with examples; "
-        "0 leaves descriptions out, None chooses it by leave-one-out answers to the training "
-        "examples.",
+        "0 leaves descriptions out, None is 2 or 4 unless leave-one-out answers to the training "
+        "examples clearly favour another weight.",
         least=0,
         most=100,
         default=None,
@@ -195,6 +195,8 @@ _DEFAULT = replace(
     selection="one-standard-error",
     inference="lda",
     instant_first=True,
+    # A text that fits has the same vector, and where texts are long it pays (docs/long-texts.md).
+    long_texts="windows",
 )
 
 # A sentence encoder already knows what a text is about: all layers follow, and there is no masked
@@ -204,7 +206,13 @@ _SENTENCE = replace(_DEFAULT, contrastive_weight=1.0, frozen_share=0.0)
 # It also knows whether two texts mean the same, which a few pairs only make it forget: it is not
 # trained, and gently if ``steps`` asks for it.
 _SENTENCE_PAIR = replace(
-    _SENTENCE, learning_rate=1e-5, steps=0, epochs=0, centred=False, instant_first=False
+    _SENTENCE,
+    learning_rate=1e-5,
+    steps=0,
+    epochs=0,
+    centred=False,
+    instant_first=False,
+    long_texts="truncate",
 )
 
 # Nothing is trained. What is not centred on the examples has exact leave-one-out answers.
@@ -236,14 +244,18 @@ PRESETS: dict[str, dict[Kind, CPTuningSettings]] = {
         # There is more to learn, and the masked LM would hold it back.
         "many": replace(_DEFAULT, contrastive_weight=1.0),
         "pair": replace(
-            _DEFAULT, template=_PAIR_TEMPLATE, learning_rate=2e-5, inference="unit-prototype"
+            _DEFAULT,
+            template=_PAIR_TEMPLATE,
+            learning_rate=2e-5,
+            inference="unit-prototype",
+            long_texts="truncate",
         ),
         "sentence": _SENTENCE,
         "sentence-pair": _SENTENCE_PAIR,
     },
     "instant": {
         "single": _INSTANT,
-        "pair": replace(_INSTANT, template=_PAIR_TEMPLATE),
+        "pair": replace(_INSTANT, template=_PAIR_TEMPLATE, long_texts="truncate"),
     },
     "released": {"single": _RELEASED, "pair": replace(_RELEASED, template="{a} ? [MASK] {b}")},
 }

@@ -20,6 +20,7 @@ from cptuning.inference import (
 )
 from cptuning.inference.choice import (
     DESCRIPTION_WEIGHTS,
+    PREFERRED_WEIGHTS,
     SENTENCE_WEIGHTS,
     LeaveOneOut,
     choice_of_weights,
@@ -93,14 +94,14 @@ class SimilarExamples:
         sentence_weights = [settings.sentence_weight or 0.0]
         if views is not None and settings.sentence_weight is None:
             sentence_weights = list(SENTENCE_WEIGHTS if len(self._encodings) else [SENTENCE_ALONE])
-        description_weights = [settings.description_weight or 0.0]
+        description_weights, preferred = [settings.description_weight or 0.0], 0
         if has_descriptions and settings.description_weight is None:
-            description_weights = list(DESCRIPTION_WEIGHTS)
+            description_weights, preferred = list(DESCRIPTION_WEIGHTS), PREFERRED_WEIGHTS
         if not len(self._encodings):  # Then descriptions are all that there is.
-            description_weights = [1.0]
+            description_weights, preferred = [1.0], 0
         chosen = sentence_weights[0], description_weights[0]
         if len(sentence_weights) * len(description_weights) > 1:
-            chosen = self._chosen(views, sentence_weights, description_weights)
+            chosen = self._chosen(views, sentence_weights, description_weights, preferred)
         if views is not None:
             settings = replace(settings, sentence_weight=chosen[0])
         if has_descriptions:
@@ -109,7 +110,11 @@ class SimilarExamples:
         return chosen[0]
 
     def _chosen(
-        self, views: Views | None, sentence_weights: list[float], description_weights: list[float]
+        self,
+        views: Views | None,
+        sentence_weights: list[float],
+        description_weights: list[float],
+        preferred: int,
     ) -> tuple[float, float]:
         """The best of these weights."""
         encodings = [*self.references, *self._described]
@@ -123,7 +128,7 @@ class SimilarExamples:
         weights = [self._with_descriptions(known, weight).weights for weight in description_weights]
         all_rows = self._with_descriptions(known, 1.0)
         flags = self._flags(len(known.labels))
-        self._choice = choice_of_weights(embeddings, all_rows.labels, weights, flags)
+        self._choice = choice_of_weights(embeddings, all_rows.labels, weights, flags, preferred)
         number, view = divmod(self._choice.candidate, len(embeddings))
         if len(self._references) == len(self._encodings):
             self._chosen_embeddings = embeddings[view]
