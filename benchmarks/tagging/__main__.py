@@ -85,6 +85,8 @@ def _found(
         "answer": vars(tagger.predictor_.answer).copy(),
         "held_out_f1": round(tagger.held_out_score_ or 0.0, 4),
         "kept": tagger.training_["kept"],
+        "instant_f1": tagger.training_["instant_f1"],
+        "trained_f1": tagger.training_.get("trained_f1"),
         "depth": tagger.settings_.depth,
     }
     return found, facts
@@ -117,24 +119,37 @@ def jobs_of(
 
 
 def table(records: Sequence[Job]) -> str:
-    """Mean F1 over the splits, with their standard deviation, as Markdown."""
-    cells: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    """F1 as Markdown: of one split with its interval, of several their mean and deviation."""
+    cells: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for record in records:
         key = record["shots"], record["encoder"], record["row"], record["set"]
-        cells[key].append(100 * record["f1"])
+        cells[key].append(record)
     lines = [
         "| sentences per type | encoder | row | " + " | ".join(SETS) + " |",
         "|---|---|---|" + "---|" * len(SETS),
     ]
     heads = dict.fromkeys(key[:3] for key in sorted(cells, key=_order))
     for head in heads:
-        shown = []
-        for name in SETS:
-            values = cells.get((*head, name), [])
-            mean, spread = (np.mean(values), np.std(values)) if values else (0.0, 0.0)
-            shown.append(f"{mean:.1f} ± {spread:.1f} ({len(values)})" if values else "–")
+        shown = [_cell(cells.get((*head, name), [])) for name in SETS]
         lines.append(f"| {head[0]} | {head[1] or '–'} | {head[2]} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
+
+
+def _cell(found: Sequence[Job]) -> str:
+    """The F1 of some splits.
+
+    >>> _cell([{"f1": 0.5, "interval": [0.4, 0.6]}]), _cell([])
+    ('50.0 (40.0 to 60.0)', '–')
+    >>> _cell([{"f1": 0.5}, {"f1": 0.6}])
+    '55.0 ± 5.0 (2 splits)'
+    """
+    if not found:
+        return "–"
+    values = [100 * record["f1"] for record in found]
+    if len(found) == 1:
+        low, high = (100 * limit for limit in found[0]["interval"])
+        return f"{values[0]:.1f} ({low:.1f} to {high:.1f})"
+    return f"{np.mean(values):.1f} ± {np.std(values):.1f} ({len(values)} splits)"
 
 
 def _order(key: tuple[Any, ...]) -> tuple[Any, ...]:
