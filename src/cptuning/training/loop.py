@@ -267,7 +267,7 @@ def _autocast(precision: Precision, device: torch.device) -> AbstractContextMana
 def _has_bfloat16(device: torch.device) -> bool:
     """Whether the device multiplies in bfloat16 by itself; to emulate it takes longer."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported())
     if device.type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
         return False
     found = torch.cpu.get_capabilities()
