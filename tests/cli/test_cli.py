@@ -85,7 +85,7 @@ def test_too_little_memory_is_one_sentence(run, monkeypatch):
     def needs_more(folder):
         raise MemoryError
 
-    monkeypatch.setattr("cptuning.storage.read_facts", needs_more)
+    monkeypatch.setattr("cptuning.storage.find_model", needs_more)
     result = run("info", "somewhere")
     assert (result.exit_code, result.stderr) == (
         2,
@@ -108,7 +108,7 @@ def test_a_bug_keeps_its_traceback(run, monkeypatch):
     def broken(folder):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("cptuning.storage.read_facts", broken)
+    monkeypatch.setattr("cptuning.storage.find_model", broken)
     result = run("info", "somewhere")
     assert isinstance(result.exception, RuntimeError)
     assert result.exit_code == 1
@@ -118,7 +118,7 @@ def test_a_package_that_only_training_needs_is_named(run, monkeypatch):
     def without_torch(folder):
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("cptuning.storage.read_facts", without_torch)
+    monkeypatch.setattr("cptuning.storage.find_model", without_torch)
     result = run("info", "somewhere")
     assert result.exit_code == 2
     assert result.stderr == 'error: This needs torch: pip install "cptuning[train]".\n'
@@ -128,7 +128,7 @@ def test_ctrl_c_is_one_word_and_130(run, monkeypatch):
     def interrupted(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cptuning.storage.read_facts", interrupted)
+    monkeypatch.setattr("cptuning.storage.find_model", interrupted)
     result = run("info", "somewhere")
     assert result.exit_code == 130
     assert result.stderr == "Stopped.\n"

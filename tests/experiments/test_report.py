@@ -181,7 +181,7 @@ def test_only_a_study_with_the_paper_s_numbers_says_that_it_has_them(tmp_path):
     for study, promised in (("main", True), ("selection", False)):
         write_report(directory, [STUDIES[study]], study)
         html = (tmp_path / f"{study}.html").read_text()
-        assert ("beside the paper" in html) == promised
+        assert ("compared with the paper" in html) == promised
         assert ("The paper&#x27;s backbone" in html) == promised
         assert ("not the paper&#x27;s RoBERTa-large" in html) == promised
 

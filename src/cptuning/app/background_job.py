@@ -13,6 +13,10 @@ from cptuning.training import Callback
 
 T = TypeVar("T")
 
+# Seconds between two reports: a small model makes hundreds of steps per second, and a browser that
+# had to draw each of them would not react to clicks.
+_PAUSE = 0.2
+
 
 class CancelledError(CPTuningError):
     """The visitor cancelled the job."""
@@ -97,6 +101,7 @@ class BackgroundJob(Generic[T]):
                         break
                     report = newer
                 yield report
+                thread.join(_PAUSE)
         finally:
             self.cancel()
             thread.join()
